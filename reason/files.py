@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,13 @@ def written_beside(path: Path) -> Iterator[Path]:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def kept_in(folder: Path, name: str) -> Path:
+    """`folder` of the package where it can be written, else one of the user's cache."""
+    if os.access(folder if folder.is_dir() else folder.parent, os.W_OK):
+        return folder
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reason" / name
 
 
 def readable_size(size: float) -> str:

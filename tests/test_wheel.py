@@ -16,7 +16,6 @@ import pytest
 
 from reason.cli import COMMANDS
 from reason.extensions.kernels import library
-from reason.extensions.kernels.self_test import works
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
@@ -91,11 +90,11 @@ def test_a_run_from_its_set_to_a_model_to_give_away(shell: Shell) -> None:
     assert "site-packages" in where
     assert str(ROOT) not in where
     kernel = (
-        "from reason.extensions.kernels import library as f, self_test as t; "
-        "print(t.works(f.DTYPES[1]), *sorted(f.SOURCES.glob('*.*')))"
+        "from reason.extensions.kernels import library as f; "
+        "print(f.works(f.DTYPES[1]), *sorted(f.SOURCES.glob('*.*')))"
     )
     said = shell.type(f'python -c "{kernel}"').split()
-    assert said[0] == str(works(library.DTYPES[1]))
+    assert said[0] == str(library.works(library.DTYPES[1]))
     assert {Path(source).name for source in said[1:]} == {path.name for path in library.SOURCES.glob("*.*")}
     shell.type("reason train sudoku-4x4 run=runs/mine --max-steps 2 " + SHORT)
     shell.type(f"{shell.next('reason generate')}-again")  # the folder of --output-dir comes last

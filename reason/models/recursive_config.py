@@ -76,9 +76,9 @@ class RecursiveConfig(MixingConfig):
     )
     fused: Resumable[bool | Literal["auto"]] = Field(
         "auto",
-        description="compute with a C++ kernel: one kernel call for a supervision step (mixers groups, relations, "
-        "local), or for a SwiGLU (attention, mlp; needs training.compile); on CPUs only: float32 with AVX2 or AVX-512, "
-        "bfloat16 with AVX-512 BF16 and without AMX; auto: bfloat16 only on AMD CPUs; the choice is recorded",
+        description="compute a supervision step in one call of a C++ kernel (mixers groups, relations, local; on CPUs "
+        "only): float32 with AVX2 or AVX-512, bfloat16 with AVX-512 BF16 and without AMX; auto: bfloat16 only on AMD "
+        "CPUs; the choice is recorded",
     )
     q_from: Literal["first", "mean"] = Field(
         "first", description="input of the halting head: first: the first position; mean: the mean over the cells"

@@ -27,13 +27,7 @@ def inner_width(width: int, expansion: float) -> int:
 
 
 class SwiGLU(nn.Module):
-    """down(act(gate) ⊙ up), gate half first; CMM may use tanh for SiLU. Mixes `width` features.
-
-    An accelerator may set `kernel`, which computes `residual` in one piece: kernel(layer, x, over_sequence), None where
-    it cannot.
-    """
-
-    kernel: Callable[[SwiGLU, Tensor, bool], Tensor | None] | None = None
+    """down(act(gate) ⊙ up), gate half first; CMM may use tanh for SiLU. Mixes `width` features."""
 
     def __init__(self, width: int, inner: int, activation: Activation = "silu", std: float | None = None):
         super().__init__()
@@ -51,6 +45,4 @@ class SwiGLU(nn.Module):
 
     def residual(self, x: Tensor, over_sequence: bool = False) -> Tensor:
         """rms(x + forward(x)), or rms(x + over_sequence(x)) with the norm over the sequence; shapes as there."""
-        if self.kernel is not None and (y := self.kernel(self, x, over_sequence)) is not None:
-            return y
         return rms_norm(x + self.over_sequence(x), dim=0) if over_sequence else rms_norm(x + self(x))

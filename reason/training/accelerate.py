@@ -14,11 +14,10 @@ from reason.training.precision import bfloat16_is_faster
 
 
 class Accelerator(NamedTuple):
-    """Other code for the calls of a model."""
+    """Other code for the supervision steps of a model."""
 
     lacks: Callable[[ModelConfig, Dtypes, torch.device], str | None]  # why it cannot compute this model; None: it can
-    install: Callable[[Reasoner], None]  # into a built model: `RecursiveModel.stepper`, or `SwiGLU.kernel` of layers
-    in_steps: Callable[[ModelConfig], bool]  # whole supervision steps, so nothing is left to compile; else layers
+    install: Callable[[Reasoner], None]  # into a built model: `RecursiveModel.stepper`, so nothing is left to compile
 
 
 ACCELERATORS: dict[str, Accelerator] = {}  # by name; the first that can compute a model does

@@ -38,27 +38,23 @@ def choices(config: Config) -> Changes:
 def resolve(config: Config, shapes: list[Shape], device: torch.device) -> Resolved:
     """Choose `model.fused` and `training.compile` where the config leaves them open.
 
-    model.fused: true where an accelerator computes whole steps, or layers of compiled calls; elsewhere it stays auto,
-    so that another machine, or an evaluation that compiles, may have one.
-    training.compile: none where an accelerator computes whole steps, else inductor for a long training.
+    model.fused: true where an accelerator computes the steps; elsewhere it stays auto, so that another machine may.
+    training.compile: none where an accelerator does, else inductor for a long training.
 
     Raises:
         ConfigError: `model.fused=true`, and no accelerator can compute this training.
     """
     computed, changes, reasons = dtypes(config.training.precision, device), dict[str, object](), list[str]()
     found = accelerator(config.model, computed, device)
-    in_steps = found is not None and found.in_steps(config.model)
     if config.training.compile == "auto":
         written = max(config.model.written(shape) for shape in shapes) * config.rollout.loops.typical
         long = config.training.steps * config.rollout.grad_steps * config.training.batch_size * written
-        compiled, why = compiling(long, device) if not in_steps else ("none", "")
+        compiled, why = compiling(long, device) if found is None else ("none", "")
         changes["training.compile"], reasons = compiled, [why] if why else []
-    graphs = (changes.get("training.compile") or config.training.compile) != "none"
-    if fused(config.model) == "auto" and device.type == "cpu" and (in_steps or graphs):
-        changes["model.fused"] = found is not None
-    if fused(config.model) is True and not (found and (in_steps or graphs)):
-        compiled = "nothing is compiled (training.compile=inductor)"
-        lacks = compiled if found else lacking(config.model, computed, device)
+    if fused(config.model) == "auto" and found is not None:
+        changes["model.fused"] = True
+    if fused(config.model) is True and found is None:
+        lacks = lacking(config.model, computed, device)
         raise ConfigError(f"model.fused=true: {lacks}; type model.fused=false")
     return Resolved(derive(config, changes) if changes else config, reasons)
 
@@ -71,9 +67,9 @@ def resolve_reading(config: Config, shape: Shape, device: torch.device, puzzles:
     if config.evaluation.compile != "auto":
         return Resolved(config, [])
     computed = dtypes(config.training.precision, device)
-    found = accelerator(config.model, computed, device)
-    in_steps = found is not None and found.in_steps(config.model)
-    compiled, why = ("none", "") if in_steps else compiling(steps * puzzles * config.model.written(shape) / 3, device)
+    if accelerator(config.model, computed, device) is not None:
+        return Resolved(derive(config, {"evaluation.compile": "none"}), [])
+    compiled, why = compiling(steps * puzzles * config.model.written(shape) / 3, device)
     return Resolved(derive(config, {"evaluation.compile": compiled}), [why] if why else [])
 
 

@@ -44,7 +44,7 @@ def test_long_work_is_compiled_where_code_can_be_generated(
 
 
 def test_an_accelerator_of_whole_steps_leaves_nothing_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
-    by_steps = Accelerator(lambda *_: None, lambda _: None, lambda _: True)
+    by_steps = Accelerator(lambda *_: None, lambda _: None)
     monkeypatch.setattr(accelerate, "ACCELERATORS", {"any": by_steps})
     preset = PRESETS["sudoku-6x6-groups"]
     asked = override(preset.config(), {"training.steps": "1000000", "training.compile": "auto"})

@@ -1,4 +1,4 @@
-"""The project's C++ kernels: compiled on first use, kept with their SHA-256, and loaded only where the two agree."""
+"""The project's C++ kernels: compiled on first use, and kept under the SHA-256 of what they are made of."""
 
 from __future__ import annotations
 
@@ -9,17 +9,34 @@ import hashlib
 import os
 import shlex
 import subprocess
-import tempfile
+import warnings
 from pathlib import Path
 
 import torch
+from filelock import FileLock
+
+from reason.files import kept_in, written_beside
 
 SOURCES = Path(__file__).parent / "cpp"
-CACHE = SOURCES / "__pycache__"
 DTYPES = (torch.bfloat16, torch.float32)
-WIDTH = 16  # D is a multiple of it
-UNTESTED: list[ctypes.CDLL] = []  # compiled by this process
 FLAGS = ("-O3", "-fno-math-errno", "-fopenmp", "-shared", "-fPIC", "-w")
+
+
+@functools.cache
+def works(dtype: torch.dtype) -> bool:
+    """Can this processor run the kernels of a type? They are compiled here; what prevents it is told once."""
+    if architecture(dtype) is None:
+        return False
+    try:
+        library(dtype)
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode(errors="replace").strip().splitlines() or [str(error.returncode)]
+        warnings.warn(f"no C++ kernel, so training is slower: the compiler says {said[0]}", stacklevel=2)
+    except (OSError, subprocess.TimeoutExpired, ValueError) as error:
+        warnings.warn(f"no C++ kernel, so training is slower: {error}", stacklevel=2)
+    else:
+        return True
+    return False
 
 
 def architecture(dtype: torch.dtype) -> tuple[str, ...] | None:
@@ -39,71 +56,29 @@ def architecture(dtype: torch.dtype) -> tuple[str, ...] | None:
 
 @functools.cache
 def library(dtype: torch.dtype) -> ctypes.CDLL:
-    """The kernels of a type, compiled once for these sources and kept beside Python's cache where that can be written.
+    """The kernels of a type, compiled once for these sources.
+
+    glibc is told to keep the memory of a step for the next one. It hands large blocks back to the system, which clears
+    every page when they are asked for again: with what a step of D 64 keeps for its backward pass, that was a seventh
+    of the time.
 
     Raises:
         OSError, subprocess.SubprocessError: there is no compiler, or it cannot compile this.
     """
-    flags = FLAGS + (architecture(dtype) or ())
+    flags, sources = FLAGS + (architecture(dtype) or ()), sorted(SOURCES.glob("*.cpp"))
     digest = hashlib.sha256(" ".join(flags).encode())
-    for source in sorted([*SOURCES.glob("*.h"), *SOURCES.glob("*.cpp")]):
+    for source in (*sorted(SOURCES.glob("*.h")), *sources):
         digest.update(source.read_bytes())
-    file = CACHE / f"kernels-{digest.hexdigest()[:24]}.so"
-    with contextlib.suppress(OSError):
-        if _is_ours(file) and digest_of(file).read_bytes() == _sha256(file).encode():
-            return _loaded(file)
-    with contextlib.suppress(OSError):
-        CACHE.mkdir(exist_ok=True)
-    if os.access(CACHE, os.W_OK) and _is_ours(CACHE):
-        return _compiled(file, flags)
-    with tempfile.TemporaryDirectory() as folder:  # what is loaded stays loaded
-        return _compiled(Path(folder) / file.name, flags)
-
-
-def _is_ours(path: Path) -> bool:
-    """May nobody but root and this user write here?"""
-    if not hasattr(os, "getuid"):
-        return True
-    return all(p.stat().st_uid in (0, os.getuid()) and not p.stat().st_mode & 0o022 for p in (path, path.parent))
-
-
-def _compiled(file: Path, flags: tuple[str, ...]) -> ctypes.CDLL:
-    """Compile to `file`, which appears whole or not at all, with its SHA-256 beside it."""
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=file.stem, suffix=".part")
-    os.close(handle)
-    part = Path(name)
-    compiler = shlex.split(os.environ.get("CXX", "")) or ["g++"]
-    sources = [str(source) for source in sorted(SOURCES.glob("*.cpp"))]
-    try:
-        subprocess.run([*compiler, *flags, *sources, "-o", name], check=True, capture_output=True, timeout=300)
-        part.chmod(0o755)
-        with part.open("rb") as written:
-            os.fsync(written.fileno())
-        digest_of(file).write_bytes(_sha256(part).encode())
-        part.replace(file)
-        UNTESTED.append(_loaded(file))
-        return UNTESTED[-1]
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _loaded(file: Path) -> ctypes.CDLL:
-    """Load the kernels, and let glibc keep the memory of a step for the next one.
-
-    glibc hands large blocks back to the system, which clears every page when they are asked for again: with what a step
-    of D 64 keeps for its backward pass, that was a seventh of the time.
-    """
+    file = kept_in(SOURCES / "__pycache__", "kernels") / f"kernels-{digest.hexdigest()[:24]}.so"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(file.with_suffix(".lock")):  # of several processes one compiles
+        if not file.exists():
+            compiler = shlex.split(os.environ.get("CXX", "")) or ["g++"]
+            with written_beside(file) as part:
+                command = [*compiler, *flags, *map(str, sources), "-o", str(part)]
+                subprocess.run(command, check=True, capture_output=True, timeout=300)
     with contextlib.suppress(OSError, AttributeError):  # another C library
         process = ctypes.CDLL(None)
         for parameter, value in ((-3, 1 << 30), (-1, (1 << 31) - 1)):  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
             process.mallopt(parameter, value)
     return ctypes.CDLL(str(file))
-
-
-def digest_of(file: Path) -> Path:
-    """Where the SHA-256 of a library is kept; without it the library is not used again."""
-    return file.with_suffix(".sha256")
-
-
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()

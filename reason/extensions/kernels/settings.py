@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
-from reason.extensions.kernels.library import DTYPES, WIDTH
-from reason.extensions.kernels.self_test import works
-from reason.extensions.kernels.step import INNER
-from reason.extensions.kernels.swiglu import layer_by_kernel
+from reason.extensions.kernels.library import DTYPES, works
+from reason.extensions.kernels.step import INNER, WIDTH
 from reason.extensions.kernels.wiring import WholeStep
 from reason.models.base import ModelConfig, Reasoner
 from reason.models.mixing import inner_of
 from reason.models.recursive import RecursiveModel
 from reason.models.recursive_config import RecursiveConfig
 from reason.nn.dtypes import Dtypes
-from reason.nn.mlp import SwiGLU
 from reason.training.accelerate import ACCELERATORS, Accelerator
-
-
-def in_steps(config: ModelConfig) -> bool:
-    """Whether the kernel computes whole supervision steps; else gated layers."""
-    return isinstance(config, RecursiveConfig) and config.mixer in ("local", "groups", "relations")
 
 
 def lacks(config: ModelConfig, computed: Dtypes, device: torch.device) -> str | None:
@@ -31,17 +21,16 @@ def lacks(config: ModelConfig, computed: Dtypes, device: torch.device) -> str | 
         return "models of this family have no kernel"
     if config.hidden_size % WIDTH:
         return f"model.hidden_size={config.hidden_size} is no multiple of {WIDTH}"
-    if in_steps(config):
-        if inner_of(config) % INNER:
-            return f"the inner width {inner_of(config)} (model.expansion) is no multiple of {INNER}"
-        if config.mixer == "local" and config.neighbourhood != "von-neumann":
-            return f"the kernel has no model.neighbourhood={config.neighbourhood}"
-        if (config.equation, config.integrator, config.substeps, config.dt) != ("impulse", "euler", 1, 1.0):
-            return "the kernel only computes z ← F(z) (model.equation, integrator, substeps, dt)"
-        if config.noise != "none":
-            return f"the kernel has no model.noise={config.noise}"
-    elif config.mixer not in ("attention", "mlp"):
+    if config.mixer not in ("local", "groups", "relations"):
         return f"the kernel has no model.mixer={config.mixer}"
+    if inner_of(config) % INNER:
+        return f"the inner width {inner_of(config)} (model.expansion) is no multiple of {INNER}"
+    if config.mixer == "local" and config.neighbourhood != "von-neumann":
+        return f"the kernel has no model.neighbourhood={config.neighbourhood}"
+    if (config.equation, config.integrator, config.substeps, config.dt) != ("impulse", "euler", 1, 1.0):
+        return "the kernel only computes z ← F(z) (model.equation, integrator, substeps, dt)"
+    if config.noise != "none":
+        return f"the kernel has no model.noise={config.noise}"
     if device.type != "cpu":
         return f"the kernel runs on CPUs, this is {device}"
     if computed.products is not None or computed.states not in DTYPES:
@@ -51,15 +40,9 @@ def lacks(config: ModelConfig, computed: Dtypes, device: torch.device) -> str | 
 
 
 def install(model: Reasoner) -> None:
-    """Compute whole steps along the structure, or the gated layers of compiled calls, in one kernel call each."""
-    config: Any = model.config
-    if in_steps(config):
-        assert isinstance(model, RecursiveModel)
-        model.stepper = WholeStep()
-        return
-    for layer in model.modules():
-        if isinstance(layer, SwiGLU):
-            layer.kernel = layer_by_kernel
+    """Compute whole steps in one kernel call."""
+    assert isinstance(model, RecursiveModel)
+    model.stepper = WholeStep()
 
 
-ACCELERATORS["kernels"] = Accelerator(lacks, install, in_steps)
+ACCELERATORS["kernels"] = Accelerator(lacks, install)

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from reason.extensions.kernels.library import DTYPES, WIDTH, library
+from reason.extensions.kernels.library import DTYPES, library
 from reason.nn.norms import EPS
 
-INNER = 32  # I is a multiple of it
+WIDTH, INNER = 16, 32  # D and I are multiples of these
 
 
 class Wiring(NamedTuple):
@@ -34,202 +35,111 @@ class Wiring(NamedTuple):
     idle: bool = True  # the others have no state
 
 
-def structured_step(
-    z_h: Tensor, z_l: Tensor, x: Tensor, weights: Tensor, out: Tensor, wiring: Wiring, stages: Tensor, tanh: bool
-) -> tuple[Tensor, Tensor]:
-    """z_H and z_L after the calls that `stages` lists.
+class Step(NamedTuple):
+    """What the kernel computes of three registers (B, S', D) of bfloat16 or float32: z_H, z_L and x.
 
-    Args:
-        z_h, z_l, x: registers 0, 1 and 2, (B, S', D), bfloat16 or float32.
-        weights: float32 (blocks, …): of every block the matrices (2I, D) of groups and of places, its own (2I, T·D),
-            and for each kind the matrix of its sums (2D, …) and the table of its numbers (…, 2D).
-        out: float32 (blocks, D, I), output projections.
-        wiring: who hears whom.
-        stages: int32 (n, 3): the block, the registers that its input sums up as bits, the register that it writes.
-        tanh: the gate's activation is tanh, else SiLU.
-
-    Sums, gates and norms are float32. Differentiable once, in reverse mode.
+    Sums, gates and norms are float32.
     """
-    arguments = (z_h, z_l, x, weights, out, *wiring, stages, tanh)
-    if torch.is_grad_enabled():
-        z_h, z_l, *_ = torch.ops.reason.structured_step(*arguments, True)
-    else:  # an operation of torch's would import its compiler
-        z_h, z_l, *_ = states(*arguments, False)
-    return z_h, z_l
 
+    wiring: Wiring
+    stages: Tensor  # int32 (n, 3): the block, the registers that its input sums up as bits, the register that it writes
+    tanh: bool  # the gate's activation; else SiLU
 
-def states(
-    z_h: Tensor,
-    z_l: Tensor,
-    x: Tensor,
-    weights: Tensor,
-    out: Tensor,
-    open: Tensor,
-    ids: Tensor | None,
-    counts: Tensor | None,
-    scale: Tensor | None,
-    taps: Tensor | None,
-    instances: Tensor | None,
-    kinds: Tensor | None,
-    symbols: int,
-    values: bool,
-    idle: bool,
-    stages: Tensor,
-    tanh: bool,
-    keep: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The states; for the backward pass, where `keep`, what every stage read and wrote, its gates, its norms."""
-    wiring = Wiring(open, ids, counts, scale, taps, instances, kinds, symbols, values, idle)
-    call = _Call((z_h, z_l, x), weights, out, wiring, stages)
-    y_h, y_l = torch.empty_like(call.x), torch.empty_like(call.x)
-    states, gates, norms = call.kept(int(call.base[-1]), keep)
-    call.run("step_forward", tanh, y_h, y_l, *((states, gates, norms) if keep else (None,) * 3))
-    return y_h, y_l, states, gates, norms
+    def __call__(self, z_h: Tensor, z_l: Tensor, x: Tensor, weights: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
+        """z_H and z_L after all stages; differentiable once, in reverse mode.
 
+        weights: float32 (blocks, …): of every block the matrices (2I, D) of groups and of places, its own (2I, T·D),
+        and for each kind the matrix of its sums (2D, …) and the table of its numbers (…, 2D). out: float32
+        (blocks, D, I).
+        """
+        registers = tuple(z.contiguous() for z in (z_h, z_l, x))
+        if torch.is_grad_enabled():
+            found: tuple[Tensor, Tensor] = _Differentiable.apply(self, *registers, weights, out)
+            return found
+        return self.forward(registers, weights, out, keep=False)[0]
 
-_forward = torch.library.custom_op("reason::structured_step", states, mutates_args=())
+    def forward(
+        self, registers: tuple[Tensor, ...], weights: Tensor, out: Tensor, keep: bool
+    ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, ...]]:
+        """The results; for the backward pass, where `keep`, what every stage read and wrote, its gates, its norms."""
+        x, (_, width, inner) = registers[2], out.shape
+        results = x.new_empty(x.shape), x.new_empty(x.shape)
+        positions = int(self.base()[-1]) * len(self.stages)
+        kept = (*(x.new_empty(positions * 2 * n) for n in (width, inner)), x.new_empty(positions, dtype=torch.float32))
+        kept = kept if keep else ()
+        self.run("step_forward", registers, weights, out, *results, *(kept or (None, None, None)))
+        return results, kept
 
+    def backward(
+        self, registers: tuple[Tensor, ...], weights: Tensor, out: Tensor, kept: tuple[Tensor, ...], *dz: Tensor
+    ) -> tuple[Tensor, ...]:
+        """The gradients of the registers, the weights and `out`."""
+        d_registers = tuple(registers[2].new_empty(registers[2].shape) for _ in range(3))
+        d_weights, d_out = torch.empty_like(weights), torch.empty_like(out)
+        given = (*(d.contiguous() for d in dz), *kept)
+        self.run("step_backward", registers, weights, out, *given, *d_registers, d_weights, d_out)
+        blocks, shapes = len(out), self.matrices(*out.shape[1:])  # the kernel leaves every matrix transposed
+        parts = zip(shapes, d_weights.split([rows * columns for rows, columns in shapes], dim=1), strict=True)
+        turned = [
+            part.view(blocks, columns, rows).transpose(1, 2).reshape(blocks, -1) for (rows, columns), part in parts
+        ]
+        return *d_registers, torch.cat(turned, dim=1), d_out
 
-@_forward.register_fake
-def _(z_h: Tensor, z_l: Tensor, x: Tensor, weights: Tensor, out: Tensor, *rest: Any) -> tuple[Tensor, ...]:
-    stages, _, keep = rest[-3:]
-    positions = x.shape[0] * x.shape[1] * stages.shape[0] * keep  # at most
-    sizes = 2 * positions * x.shape[2], 2 * positions * out.shape[2]
-    kept = (*(x.new_empty(size) for size in sizes), x.new_empty(positions, dtype=torch.float32))
-    return x.new_empty(x.shape), x.new_empty(x.shape), *kept
+    def base(self) -> Tensor:
+        """(B + 1,): where the rows of each puzzle begin among those that are computed."""
+        opened = self.wiring.open
+        each = opened.sum(1, dtype=torch.int64) if self.wiring.idle else torch.full((len(opened),), opened.shape[1])
+        return torch.cat([each.new_zeros(1), each.cumsum(0)])
 
+    def heard(self) -> tuple[int, int]:
+        """The number of relations, and of positions that a position's own matrix reads."""
+        ids, taps = self.wiring.ids, self.wiring.taps
+        return 0 if ids is None else len(ids), 1 + self.wiring.values if taps is None else len(taps)
 
-def gradients(
-    dz_h: Tensor,
-    dz_l: Tensor,
-    z_h: Tensor,
-    z_l: Tensor,
-    x: Tensor,
-    weights: Tensor,
-    out: Tensor,
-    open: Tensor,
-    ids: Tensor | None,
-    counts: Tensor | None,
-    scale: Tensor | None,
-    taps: Tensor | None,
-    instances: Tensor | None,
-    kinds: Tensor | None,
-    symbols: int,
-    values: bool,
-    idle: bool,
-    stages: Tensor,
-    states: Tensor,
-    gates: Tensor,
-    norms: Tensor,
-    tanh: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of z_h, z_l, x, weights and out."""
-    wiring = Wiring(open, ids, counts, scale, taps, instances, kinds, symbols, values, idle)
-    call = _Call((z_h, z_l, x), weights, out, wiring, stages)
-    d_h, d_l, d_x = (torch.empty_like(call.x) for _ in range(3))
-    d_weights, d_out = torch.empty_like(call.weights, dtype=torch.float32), torch.empty_like(out)
-    found = (d_h, d_l, d_x, d_weights, d_out)
-    call.run("step_backward", tanh, dz_h.contiguous(), dz_l.contiguous(), states, gates, norms, *found)
-    blocks, shapes = len(out), call.matrices()  # the kernel leaves every matrix transposed
-    parts = zip(shapes, d_weights.split([rows * columns for rows, columns in shapes], dim=1), strict=True)
-    turned = [part.view(blocks, columns, rows).transpose(1, 2).reshape(blocks, -1) for (rows, columns), part in parts]
-    return d_h, d_l, d_x, torch.cat(turned, dim=1), d_out
+    def kinds(self) -> list[list[int]]:
+        """The rows of `Wiring.kinds`."""
+        return [] if self.wiring.kinds is None else self.wiring.kinds.tolist()
 
-
-_backward = torch.library.custom_op("reason::structured_step_backward", gradients, mutates_args=())
-
-
-@_backward.register_fake
-def _(dz_h: Tensor, dz_l: Tensor, z_h: Tensor, z_l: Tensor, x: Tensor, weights: Tensor, out: Tensor, *_: Any) -> Any:
-    d_h, d_l, d_x = (x.new_empty(x.shape) for _ in range(3))
-    return d_h, d_l, d_x, weights.new_empty(weights.shape), out.new_empty(out.shape)
-
-
-def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    *tensors, ctx.symbols, ctx.values, ctx.idle, stages, ctx.tanh, _ = inputs
-    ctx.save_for_backward(*tensors, stages, *output[2:])
-    ctx.set_materialize_grads(False)  # zeros for all that is kept, else
-
-
-def _differentiate(ctx: Any, dz_h: Tensor | None, dz_l: Tensor | None, *_: Tensor) -> tuple[Tensor | None, ...]:
-    *tensors, stages, states, gates, norms = ctx.saved_tensors
-    dz_h, dz_l = (torch.zeros_like(tensors[0]) if dz is None else dz for dz in (dz_h, dz_l))
-    wired = (*tensors, ctx.symbols, ctx.values, ctx.idle)
-    found = torch.ops.reason.structured_step_backward(dz_h, dz_l, *wired, stages, states, gates, norms, ctx.tanh)
-    return *found, *[None] * 13
-
-
-_forward.register_autograd(_differentiate, setup_context=_save)
-
-
-class _Call:
-    """The arguments of a step, checked, as the kernel takes them."""
-
-    def __init__(
-        self,
-        registers: tuple[Tensor, ...],
-        weights: Tensor,
-        out: Tensor,
-        wiring: Wiring,
-        stages: Tensor,
-    ):
-        registers = tuple(z.contiguous() for z in registers)
-        self.x = registers[2]
-        self.weights, self.out = (w.to(self.x.dtype).contiguous() for w in (weights, out))
-        (batch, positions, width), (blocks, _, inner) = self.x.shape, out.shape
-        open, ids, _, _, taps, instances, kinds, symbols, values, idle = wiring
-        relations, heard = 0 if ids is None else len(ids), 1 + values if taps is None else len(taps)
-        self.kinds = [] if kinds is None else kinds.tolist()
-        columns = 0 if instances is None else instances.shape[1]
-        self.sizes = [batch, positions, width, inner, relations, heard, blocks, len(stages)]
-        self.sizes += [symbols, int(values), int(idle), columns, len(self.kinds)]
-        assert self.x.dtype in DTYPES, "states of bfloat16 or float32"
-        assert all(z.dtype == self.x.dtype and z.shape == self.x.shape for z in registers), "states alike"
-        assert width % WIDTH == 0, f"D in multiples of {WIDTH}"
-        assert inner % INNER == 0, f"I in multiples of {INNER}"
-        assert weights.shape == (blocks, sum(map(math.prod, self.matrices()))), "a matrix for all that is heard"
-        parts = [] if instances is None else instances.split([kind[3] * kind[4] for kind in self.kinds], dim=1)
-        assert positions % symbols == 0
-        assert not values or bool(open.all()), "every position takes part"
-        for (places, numbers, rows, count, of), part in zip(self.kinds, parts, strict=True):
-            assert part.dtype == torch.int32
-            assert places in (1, of - numbers) or not count, "a cell for every place"
-            said, cells = part.view(batch, count, of).split([numbers, of - numbers], dim=-1)
-            assert said.numel() == 0 or -2 < int(said.min()) <= int(said.max()) < rows - 1, "numbers of the table"
-            assert cells.numel() == 0 or int(cells.max()) < positions // symbols, "cells of the puzzle"
-        assert out.shape == (blocks, width, inner)
-        assert open.shape == (batch, positions)
-        assert open.dtype == torch.uint8
-        assert all(t is None or (t.shape[-1] == positions and t.dtype == torch.int32) for t in (ids, taps))
-        assert int(stages[:, 0].max()) < blocks, "a block of its own number"
-        members = open.sum(1, dtype=torch.int64) if idle else torch.full((batch,), positions)
-        self.base = torch.cat([members.new_zeros(1), members.cumsum(0)])  # (B + 1,): where a puzzle's rows begin
-        self.tensors = (*registers, *(t if t is None else t.contiguous() for t in wiring[:7]))
-        self.tensors += (self.weights, self.out, stages.contiguous())
-
-    def matrices(self) -> list[tuple[int, int]]:
+    def matrices(self, width: int, inner: int) -> list[tuple[int, int]]:
         """(rows, columns) of each in a block's weights."""
-        width, inner, relations, heard = self.sizes[2:6]
-        parts = 3 if self.sizes[9] else 1
-        places = sum(kind[0] for kind in self.kinds)
-        found = [(2 * inner, width)] * (relations + places) + [(2 * inner, heard * width)]
-        for of, numbers, rows, *_ in self.kinds:
-            found += [(2 * width, of * parts * width), (1, numbers * rows * 2 * width)]
+        (relations, heard), kinds = self.heard(), self.kinds()
+        found = [(2 * inner, width)] * (relations + sum(places for places, *_ in kinds)) + [(2 * inner, heard * width)]
+        for places, numbers, rows, *_ in kinds:
+            found += [(2 * width, places * (3 if self.wiring.values else 1) * width), (1, numbers * rows * 2 * width)]
         return found
 
-    def kept(self, positions: int, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Allocate states, gates and norms for the backward pass; without `keep` they are empty."""
-        positions *= self.sizes[7] * keep
-        width, inner = self.sizes[2:4]
-        states, gates = self.x.new_empty(positions * 2 * width), self.x.new_empty(positions * 2 * inner)
-        return states, gates, self.x.new_empty(positions, dtype=torch.float32)
+    def run(self, name: str, registers: tuple[Tensor, ...], weights: Tensor, out: Tensor, *more: Tensor | None) -> None:
+        """Call a function of the kernel."""
+        x, (blocks, width, inner), wiring = registers[2], out.shape, self.wiring
+        assert x.dtype in DTYPES, "states of bfloat16 or float32"
+        assert all(z.dtype == x.dtype and z.shape == x.shape and z.is_contiguous() for z in registers), "states alike"
+        assert weights.shape == (blocks, sum(map(math.prod, self.matrices(width, inner)))), "a matrix for what is heard"
+        columns = 0 if wiring.instances is None else wiring.instances.shape[1]
+        sizes = [*x.shape, inner, *self.heard(), blocks, len(self.stages)]
+        sizes += [wiring.symbols, int(wiring.values), int(wiring.idle), columns, len(self.kinds())]
+        cast = [w.to(x.dtype).contiguous() for w in (weights, out)]
+        tensors = [*registers, *(t if t is None else t.contiguous() for t in wiring[:7]), *cast, self.stages]
+        base = self.base()
+        getattr(library(x.dtype), name)(
+            (ctypes.c_long * len(sizes))(*sizes), ctypes.c_float(EPS), ctypes.c_int(self.tanh), torch.get_num_threads(),
+            (ctypes.c_void_p * len(tensors))(*map(_pointer, tensors)),
+            *(ctypes.c_void_p(_pointer(t)) for t in (base, *more)),
+        )  # fmt: skip
 
-    def run(self, name: str, tanh: bool, *tensors: Tensor | None) -> None:
-        """Call the kernel."""
-        sizes, inputs = (ctypes.c_long * 13)(*self.sizes), (ctypes.c_void_p * 13)(*map(_pointer, self.tensors))
-        function = getattr(library(self.x.dtype), name)
-        addresses = [ctypes.c_void_p(_pointer(t)) for t in (self.base, *tensors)]
-        function(sizes, ctypes.c_float(EPS), ctypes.c_int(tanh), torch.get_num_threads(), inputs, *addresses)
+
+class _Differentiable(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, step: Step, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+        results, kept = step.forward(tensors[:3], *tensors[3:], keep=True)
+        ctx.step = step
+        ctx.save_for_backward(*tensors, *kept)
+        return results
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, *dz: Tensor) -> tuple[Tensor | None, ...]:
+        *registers, weights, out, states, gates, norms = ctx.saved_tensors
+        return None, *ctx.step.backward(tuple(registers), weights, out, (states, gates, norms), *dz)
 
 
 def _pointer(tensor: Tensor | None) -> int | None:

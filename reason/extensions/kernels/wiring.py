@@ -11,7 +11,7 @@ from torch import Tensor
 
 from reason.context import Context
 from reason.extensions.kernels.library import DTYPES
-from reason.extensions.kernels.step import Wiring, structured_step
+from reason.extensions.kernels.step import Step, Wiring
 from reason.models.layout import Layout
 from reason.models.mixing import MixingConfig
 from reason.models.recursion import RecursiveState
@@ -68,8 +68,8 @@ class WholeStep:
         z_h, z_l = state
         if first:
             with torch.no_grad():
-                z_h, z_l = structured_step(z_h, z_l, x, weights, out, wiring, rows[:first], tanh)
-        z_h, z_l = structured_step(z_h, z_l, x, weights, out, wiring, rows[first:], tanh)
+                z_h, z_l = Step(wiring, rows[:first], tanh)(z_h, z_l, x, weights, out)
+        z_h, z_l = Step(wiring, rows[first:], tanh)(z_h, z_l, x, weights, out)
         return RecursiveState(z_h, z_h if c.states == 1 else z_l)
 
     def wiring(self, layout: Layout, config: MixingConfig, context: Context) -> Wiring:

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from reason.extensions.kernels import library as kernels
-from reason.extensions.kernels.self_test import works
 
 
 @pytest.fixture(params=["bfloat16", "float32", "float32 by AVX2"])
@@ -18,7 +17,7 @@ def numbers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
             pytest.skip("the other case has AVX2 here")
         monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
     kernels.library.cache_clear()
-    if not works.__wrapped__(dtype):
+    if not kernels.works.__wrapped__(dtype):
         pytest.skip("a CPU and a C++ compiler for it")
     yield dtype
     kernels.library.cache_clear()

@@ -153,17 +153,6 @@ def test_no_digit_depends_on_the_number_of_threads(
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
-@pytest.mark.parametrize(("place", "value"), [(0, 10), (1, 36)])
-def test_instances_outside_a_puzzle_never_reach_the_kernel(place: int, value: int, numbers: torch.dtype) -> None:
-    model, batch = model_of("relations", numbers), puzzles("relations")
-    batch.relations[1][5, 0] = torch.tensor([1, 2, 3, 4, 5, 6], dtype=torch.int16)
-    batch.relations[1][5, 0, place] = value
-    install(model)
-    x = model.encode(batch)
-    with pytest.raises(AssertionError, match="of the table" if place == 0 else "of the puzzle"):
-        model.step(model.initial_state(x), x)
-
-
 @pytest.mark.parametrize("case", ["open symbols", "walls", "relations of values"])
 def test_steps_without_a_gradient_are_the_same_steps(case: str, numbers: torch.dtype) -> None:
     model, batch = model_of(case, numbers), puzzles(case)

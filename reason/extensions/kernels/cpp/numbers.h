@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <type_traits>
 
 #define INLINE inline __attribute__((always_inline))
@@ -59,15 +58,7 @@ using Packed = __m512bh;
 INLINE F at(const number* x) {
     return (F)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)x)), 16);
 }
-INLINE __m256i narrow(F x) { return (__m256i)_mm512_cvtneps_pbh((__m512)x); }
-INLINE void put(number* x, F value) { _mm256_storeu_si256((__m256i*)x, narrow(value)); }
-INLINE __m512i zipped(__m256i even, __m256i odd) {
-    return _mm512_or_si512(_mm512_cvtepu16_epi32(even), _mm512_slli_epi32(_mm512_cvtepu16_epi32(odd), 16));
-}
-// HALF numbers to an aligned line that is not read soon, past the caches.
-INLINE void stream(number* x, const F* half) {
-    _mm512_stream_si512((__m512i*)x, (__m512i)_mm512_cvtne2ps_pbh((__m512)half[1], (__m512)half[0]));
-}
+INLINE void put(number* x, F value) { _mm256_storeu_si256((__m256i*)x, (__m256i)_mm512_cvtneps_pbh((__m512)value)); }
 
 INLINE Packed packed(const number* x) { return (Packed)_mm512_load_si512(x); }
 INLINE Packed spread(const number* x) {
@@ -78,15 +69,10 @@ INLINE Packed spread(const number* x) {
 INLINE F dot(F sum, Packed a, Packed b) { return (F)_mm512_dpbf16_ps((__m512)sum, a, b); }
 // LANES columns of rows k and k + 1 of a panel; a row that is not there is 0.
 INLINE void pack(number* to, const number* first, const number* second) {
-    const auto row = [](const number* x) { return x ? _mm256_loadu_si256((const __m256i*)x) : _mm256_setzero_si256(); };
-    _mm512_store_si512(to, zipped(row(first), row(second)));
-}
-INLINE void pack(number* panel, long k, int v, F first, F second) {
-    _mm512_store_si512(panel + k * WIDTH + STEP * LANES * v, zipped(narrow(first), narrow(second)));
-}
-INLINE F row_of(const number* panel, long k, int v) {
-    const __m512i pairs = _mm512_load_si512(panel + k / 2 * 2 * WIDTH + STEP * LANES * v);
-    return (F)(k % 2 ? _mm512_and_si512(pairs, _mm512_set1_epi32(~0xffff)) : _mm512_slli_epi32(pairs, 16));
+    const auto row = [](const number* x) {
+        return _mm512_cvtepu16_epi32(x ? _mm256_loadu_si256((const __m256i*)x) : _mm256_setzero_si256());
+    };
+    _mm512_store_si512(to, _mm512_or_si512(row(first), _mm512_slli_epi32(row(second), 16)));
 }
 
 // e^x to a relative 3e-6, and 1/x to 14 bits: a thirtieth of what bfloat16 rounds.
@@ -104,23 +90,10 @@ using number = float;
 constexpr long STEP = 1;
 using Packed = F;
 
-INLINE void stream(number* x, const F* half) {
-    for (int v = 0; v < VECTORS / 2; v++)
-#ifdef __AVX512F__
-        _mm512_stream_ps(x + LANES * v, (__m512)half[v]);
-#else
-        _mm256_stream_ps(x + LANES * v, (__m256)half[v]);
-#endif
-}
-
 INLINE Packed packed(const number* x) { return at(x); }
 INLINE Packed spread(const number* x) { return constant(*x); }
 INLINE F dot(F sum, Packed a, Packed b) { return sum + a * b; }
 INLINE void pack(number* to, const number* row, const number*) { put(to, row ? at(row) : F{}); }
-INLINE void pack(number* panel, long k, int v, F first, F second) {
-    put(panel + k * WIDTH + LANES * v, first), put(panel + (k + 1) * WIDTH + LANES * v, second);
-}
-INLINE F row_of(const number* panel, long k, int v) { return at(panel + k * WIDTH + LANES * v); }
 
 // e^x to the last bits: 2^n · e^r, n whole and |r| ≤ ln 2 / 2; infinite from 88.4 on, 0 below -87.7.
 INLINE F exp(F x) {

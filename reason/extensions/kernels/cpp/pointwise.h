@@ -21,17 +21,12 @@ INLINE F activation(F x, F* slope = nullptr) {
     return y;
 }
 
-template <bool TANH>
-INLINE F gated(F gate, F up) {
-    return activation<TANH>(gate) * up;
-}
-
 // The product of a row of sums, half of them gates, half ups; where `kept`, these too, `inner` numbers apart.
 template <bool TANH>
 INLINE void put_gated(const F* gates, number* product, number* kept, long inner) {
     const F* ups = gates + VECTORS / 2;
-    for (int v = 0; v < VECTORS / 2; v++) put(product + LANES * v, gated<TANH>(gates[v], ups[v]));
-    if (kept) stream(kept, gates), stream(kept + inner, ups);
+    for (int v = 0; v < VECTORS / 2; v++) put(product + LANES * v, activation<TANH>(gates[v]) * ups[v]);
+    for (int v = 0; kept && v < VECTORS / 2; v++) put(kept + LANES * v, gates[v]), put(kept + inner + LANES * v, ups[v]);
 }
 
 struct Slopes {
@@ -65,36 +60,6 @@ INLINE void norm_row_backward(const X* dy, const number* y, number* dh, long D, 
     for (long n = 0; n < D; n += LANES) sum += at(dy + n) * at(y + n);
     const float along = total(sum) * (1.f / D);
     for (long n = 0; n < D; n += LANES) put(dh + n, scale * (at(dy + n) - along * at(y + n)));
-}
-
-// The same of up to WIDTH columns, S numbers each: x in a panel, f (S, WIDTH), y (S, N).
-INLINE void norm_columns(const number* panel, const number* f, number* y, long S, long N, long columns, float eps, float* scale) {
-    F squares[VECTORS] = {}, r[VECTORS];
-    for (long s = 0; s < S; s++)
-        for (int v = 0; v < VECTORS; v++) {
-            const F h = row_of(panel, s, v) + at(f + s * WIDTH + LANES * v);
-            squares[v] += h * h;
-        }
-    for (int v = 0; v < VECTORS; v++) {
-        for (int lane = 0; lane < LANES; lane++) r[v][lane] = 1.f / __builtin_sqrtf(squares[v][lane] * (1.f / S) + eps);
-        if (scale && LANES * v < columns) put(scale + LANES * v, r[v]);
-    }
-    for (long s = 0; s < S; s++)
-        for (int v = 0; v < VECTORS; v++)
-            if (LANES * v < columns) put(y + s * N + LANES * v, r[v] * (row_of(panel, s, v) + at(f + s * WIDTH + LANES * v)));
-}
-
-INLINE void norm_columns_backward(const number* dy, const number* y, number* dh, long S, long N, long columns, const float* scale) {
-    F sum[VECTORS] = {};
-    for (long s = 0; s < S; s++)
-        for (int v = 0; v < VECTORS; v++)
-            if (LANES * v < columns) sum[v] += at(dy + s * N + LANES * v) * at(y + s * N + LANES * v);
-    for (long s = 0; s < S; s++)
-        for (int v = 0; v < VECTORS; v++)
-            if (LANES * v < columns) {
-                const long n = s * N + LANES * v;
-                put(dh + n, at(scale + LANES * v) * (at(dy + n) - sum[v] * (1.f / S) * at(y + n)));
-            }
 }
 
 }  // namespace

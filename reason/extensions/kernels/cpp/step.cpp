@@ -1,5 +1,5 @@
 // A whole supervision step of a reasoner that mixes along a puzzle's structure, forward and backward.
-// One puzzle at a time: its states, sums and messages stay in L2. Called by reason/nn/fused_step.py.
+// One puzzle at a time: its states, sums and messages stay in L2. Called by reason/extensions/kernels/step.py.
 //
 // A block is rms(h + out(act(gate) * up)), (gate, up) = own·[h at the taps] + Σ_r W_r·(scale · Σ of the group's members)
 // + Σ_p A_p·(what an instance answers to its place p). Groups have one tap, the position itself, and relations r; a grid has
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "pointwise.h"
-#include "tile.h"
 
 namespace {
 
@@ -51,6 +50,8 @@ template <class X>
 struct Room {  // grows, never shrinks
     X* p = nullptr;
     long size = 0;
+    explicit Room(long count = 0) { of(count); }
+    X& operator[](long i) { return p[i]; }
     X* of(long count) {
         if (count > size) {
             std::free(p);
@@ -259,11 +260,10 @@ struct Head {  // the weights of a kind
     const number *sums, *table;  // in panels; a row of 2D for every number
 };
 
-std::vector<Head> heads_of(const Step& s, Buffer& packed) {
+std::vector<Head> heads_of(const Step& s, Room<number>& packed) {
     long size = 0;
     for (const Kind& kind : s.kinds) size += panels(2 * s.D) * WIDTH * kind.read;
-    packed = buffer(s.blocks * size);
-    number* to = packed.get();
+    number* to = packed.of(s.blocks * size);
     std::vector<Head> heads;
     for (long block = 0; block < s.blocks; block++)
         for (const Kind& kind : s.kinds) {
@@ -305,7 +305,7 @@ void think(const Step& s, const Members& m, const Kind& kind, const Instances& a
                 gate += at(of), up += at(of + D);
             }
             put(gates + row * 2 * D + d, gate), put(gates + row * 2 * D + D + d, up);
-            put(acts + row * D + d, gated<TANH>(gate, up));
+            put(acts + row * D + d, activation<TANH>(gate) * up);
         }
 }
 
@@ -388,8 +388,7 @@ INLINE void add_up(const Step& s, long N, int bits, number* const* registers, nu
 template <bool TANH>
 void forward(const Step& s, int threads, const long* base, number* const* results, const Kept* kept) {
     const long D = s.D, I = s.I, K = s.T * D, LAST = panels(D) * WIDTH * I;
-    const Buffer in = buffer(s.blocks * s.tail()), last = buffer(s.blocks * LAST);
-    Buffer packed;
+    Room<number> in(s.blocks * s.tail()), last(s.blocks * LAST), packed;
     const std::vector<Head> heads = heads_of(s, packed);
 #pragma omp parallel num_threads(threads)
     {
@@ -436,7 +435,6 @@ void forward(const Step& s, int threads, const long* base, number* const* result
                     for (long k = 0; k < m.N; k++) std::memcpy(to + m.rows[k] * D, registers[i] + k * D, D * sizeof(number));
                 }
         }
-        _mm_sfence();
     }
 }
 
@@ -549,7 +547,6 @@ void block_back(const Step& s, Work& w, const float* dy, const number* h, const 
         const long columns = std::min(WIDTH, I - i);
         in_tiles(n, [&](auto M, long row) {
             const long begin = row * 2 * I + i;
-            prefetch<M, 0>(gates + begin, 2 * I), prefetch<M, 0>(gates + begin + I, 2 * I);
             Tile<M> tile;
             tile.product(t + row * D, D, in + i * D, D);
 #pragma GCC unroll 8
@@ -606,11 +603,10 @@ void backward(const Step& s, int threads, const long* base, const number* const*
     for (const Kind& kind : s.kinds) BACK += panels(kind.read) * WIDTH * 2 * D;
     const long W = s.blocks * s.block(), O = s.blocks * D * I, parts = std::min(PARTS, s.B);
     const long IN = panels(I) * WIDTH * D;
-    const Buffer in = buffer(s.blocks * IN), back = buffer(s.blocks * BACK);
-    Buffer packed;
+    Room<number> in(s.blocks * IN), back(s.blocks * BACK), packed;
     const std::vector<Head> heads = heads_of(s, packed);
-    Room<float> room;
-    float* partial = room.of(parts * (W + O));
+    Room<float> sums(parts * (W + O));
+    float* partial = sums.p;
 #pragma omp parallel num_threads(threads)
     {
         Work w;

@@ -5,24 +5,6 @@
 
 namespace {
 
-struct Free {
-    void operator()(number* p) const { std::free(p); }
-};
-using Buffer = std::unique_ptr<number[], Free>;
-
-inline Buffer buffer(long count) {
-    const size_t bytes = (size_t(count) * sizeof(number) + 63) / 64 * 64;
-    return Buffer(static_cast<number*>(std::aligned_alloc(64, bytes)));
-}
-
-// Asks for the lines of a tile that are read, or written, after its product, which takes longer than memory.
-template <int M, int WRITTEN>
-INLINE void prefetch(const number* x, long stride) {
-    constexpr long LINE = 64 / sizeof(number);
-    for (int m = 0; m < M; m++)
-        for (long n = 0; n < WIDTH; n += LINE) __builtin_prefetch(x + m * stride + n, WRITTEN, 2);
-}
-
 template <int M, int V = VECTORS>
 struct Tile {
     F sum[M][V];
@@ -112,12 +94,6 @@ inline void pack_rows(const number* w, long K, long columns, long down, number* 
             const number* row = w + k * down + n;
             pack(panel, n < columns ? row : nullptr, n < columns && k + 1 < K ? row + down : nullptr);
         }
-}
-
-// The matrix (rows, K) of w[row·down + k·across], K made a multiple of STEP by a 0.
-inline void pad(const number* w, long rows, long K, long down, long across, number* out) {
-    for (long row = 0; row < rows; row++)
-        for (long k = 0; k < whole(K); k++) *out++ = k < K ? w[row * down + k * across] : 0;
 }
 
 }  // namespace
