@@ -14,29 +14,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from filelock import FileLock, Timeout
+from pydantic import ValidationError
 from rich.console import Console
 
 from datasets_gen.layout import splits_of
 from datasets_gen.typed import Parser
 from reason.cli import guarded
-from reason.config.overrides import derive, override, read_config, split_arguments, typed_value
-from reason.errors import ConfigError
+from reason.config.overrides import derive, read_config, split_arguments, typed_value
+from reason.errors import ConfigError, first_fault
 from reason.extensions.ablation import slurm
 from reason.extensions.ablation.local import end_with_parent, why_ended, work_through
 from reason.extensions.ablation.report import COLUMNS, NOTE, table_rows, write_ablation
-from reason.extensions.ablation.variants import (
-    EVALUATION,
-    PRESET,
-    Ablation,
-    Cell,
-    cell_of,
-    locked,
-    open_folder,
-    read_sets,
-    refuse_alike,
-    refuse_other_ablation,
-    refuse_unreadable_runs,
-)
+from reason.extensions.ablation.variants import EVALUATION, PRESET, Ablation, Cell, cell_of, open_folder
 from reason.presets import preset
 from reason.report.section import Results, Table, view
 from reason.runs.build import resume, start
@@ -85,10 +75,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--sbatch", action="append", default=[], metavar="KEY=VALUE", help=option)
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder (default runs/ablation-PRESET)")
     arguments = parser.parse_intermixed_args(argv)
-    if not arguments.max_minutes > 0:
-        raise ConfigError(f"--max-minutes {arguments.max_minutes}: must be above 0")
-    if arguments.jobs is not None and arguments.jobs < 1:
-        raise ConfigError(f"--jobs {arguments.jobs}: must be 1 or more")
+    if not arguments.max_minutes > 0 or (arguments.jobs or 1) < 1:
+        raise ConfigError(f"--max-minutes {arguments.max_minutes} --jobs {arguments.jobs}: must be above 0")
     ablation = asked(arguments.words, arguments.one_at_a_time, arguments.also_on)
     folder = arguments.out or Path("runs") / f"ablation-{ablation.preset}"
     cells = ablation.cells(folder)
@@ -97,30 +85,28 @@ def main(argv: list[str]) -> int:
         through = slurm.executor(folder, arguments.max_minutes, arguments.jobs or len(cells), arguments.sbatch)
     elif arguments.sbatch:
         raise ConfigError(f"--sbatch {arguments.sbatch[0]}: an option of SLURM's jobs; type --on slurm as well")
-    refuse_alike(ablation)
+    ablation.refuse_idle()
+    print(f"{folder}: variants × seeds = {len(ablation.variants())} × {ablation.seeds} = {len(cells)} runs", flush=True)
     if "data.directory" in ablation.shared:
         for directory in cells[0].config.data.directories:
             require_set(cells[0].config, directory)
-    refuse_other_ablation(folder, ablation)
-    print(f"{folder}: variants × seeds = {len(ablation.variants())} × {ablation.seeds} = {len(cells)} runs", flush=True)
-    sets = None
-    if any(cell.missing(ablation) for cell in cells):
-        if "data.directory" not in ablation.shared:
-            make_data_once(cells[0].config)
-        refuse_unreadable_runs(ablation)
-        sets = read_sets(ablation)
-    with locked(folder):
-        open_folder(folder, ablation, sets)
-        if through is not None:
-            return _submitted(folder, ablation, cells, through)
-        return _worked_through(folder, ablation, cells, arguments.jobs or 1, arguments.max_minutes)
+    elif any(cell.missing(ablation) for cell in cells):
+        make_data_once(cells[0].config)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / ".lock", timeout=0):
+            open_folder(folder, ablation)
+            if through is not None:
+                return _submitted(folder, ablation, cells, through)
+            return _worked_through(folder, ablation, cells, arguments.jobs or 1, arguments.max_minutes)
+    except Timeout:
+        raise ConfigError(f"another reason ablate works in {folder}; wait for it, or name another --out DIR") from None
 
 
 def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: int, minutes: float) -> int:
     """Train, evaluate and print; returns the exit status."""
-    until = time.monotonic() + 60 * minutes
     with StopRequest() as stop:
-        failed = work_through(ablation, cells, jobs, until, stop, "reason.extensions.ablation.command")
+        failed = work_through(ablation, cells, jobs, time.monotonic() + 60 * minutes, stop)
     _summarize(folder, ablation, cells)
     if left := sum(bool(cell.missing(ablation)) for cell in cells):
         print(f"{left} runs are left, {len(failed)} of them failed; the same command goes on with them")
@@ -144,7 +130,7 @@ def _submitted(folder: Path, ablation: Ablation, cells: list[Cell], through: Exe
     jobs = {run: job for job, run in slurm.submitted(folder).items()}
     for cell in left:
         job = jobs[cell.run.name]
-        print(f"{cell.run.name}  job {job}  {states.get(job, 'ended')}  {cell.variant.name}")
+        print(f"{cell.run.name}  job {job}  {states.get(job, 'ended')}  {cell.variant}")
     if left:
         print(f"{len(left)} runs are left, {len(idle)} submitted now; the same command says how far they are")
     return 0
@@ -157,58 +143,36 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = ()) ->
         ConfigError: no preset, neither several values nor seeds, or a set of `also_on` is not there.
     """
     names, pairs = split_arguments(words, {"data": "data.directory", "steps": "evaluation.steps"})
-    several = "seeds" in pairs
-    seeds, first = _number("seeds", pairs.pop("seeds", "3"), 1, 1000), _number("seed", pairs.pop("seed", "0"), 0, 2**31)
+    seeds = {"seeds": pairs.pop("seeds", None), "first_seed": pairs.pop("seed", None)}
     if len(names) != 1:
         raise ConfigError(f"one preset is needed, got {' '.join(names) or 'none'}; see: reason ablate --help")
     presets = names[0].split(",")
-    if PRESET in pairs:
-        raise ConfigError(f"{PRESET}={pairs[PRESET]}: presets are no setting; type {names[0]},{pairs[PRESET]} first")
-    if "run" in pairs:
-        raise ConfigError(f"run={pairs['run']}: every run has its own; type --out DIR")
     base = preset(presets[0]).config()
-    if "model.kind" in pairs:
-        override(base, {"model.kind": pairs.pop("model.kind")})  # refused: settings of another family mean other things
-    values: dict[str, tuple[object, ...]] = {
-        key: tuple(typed_value(key, each, base.model.kind) for each in _values(key, text))
-        for key, text in pairs.items()
-    }
-    shared = {key: found[0] for key, found in values.items() if len(found) == 1}
+    shared, varied = dict[str, object](), dict[str, tuple[object, ...]]()
+    for key, text in pairs.items():
+        first, *others = (typed_value(key, each, base.model.kind) for each in _values(key, text))
+        if others:
+            varied[key] = tuple(dict.fromkeys([first, *others]))
+        else:
+            shared[key] = first
     evaluation = {key: shared.pop(key) for key in list(shared) if key.startswith("evaluation.")}
-    varied = {key: found for key, found in values.items() if len(found) > 1}
     if len(presets) > 1:
         varied = {PRESET: tuple(presets)} | varied
-    if not varied and not several:
+    if seeds["seeds"] is None and all(len(found) == 1 for found in varied.values()):
         raise ConfigError(
             "nothing is varied: give a setting several values, model.h_cycles=2,1, the base first; "
             "or seeds=N for N seeds of one recipe"
         )
-    for key, found in varied.items():
-        if len(set(found)) < len(found):
-            raise ConfigError(f"{key}={pairs.get(key, names[0])}: a value stands there twice")
-    for folder in also_on:
-        if not splits_of(folder):
-            raise ConfigError(f"--also-on {folder}: no puzzle set; make it, see python -m datasets_gen --help")
-    if len({Path(folder).name for folder in also_on}) < len(also_on):
-        raise ConfigError(f"--also-on {' '.join(also_on)}: two folders of one name; evaluations are told apart by it")
-    return Ablation(
-        preset=presets[0], shared=shared, varied=varied, seeds=seeds, first_seed=first, one_at_a_time=one_at_a_time,
-        evaluation=evaluation, also_on=list(also_on),
-    )  # fmt: skip
-
-
-def _print_table(title: str, rows: list[list[str]]) -> None:
-    """The names of the variants, numbered, and a table of figures by number, which fits into 80 columns."""
-    for number, (variant, _, parameters, *_) in enumerate(rows, 1):
-        print(f"{number:>3}  {variant} ({parameters} parameters)")
-    numbered = [[str(number), row[1], *row[3:]] for number, row in enumerate(rows, 1)]
-    Console().print(view(Table(title, ("", COLUMNS[1], *COLUMNS[3:]), numbered, left=(6,))))
-
-
-def _number(key: str, text: str, low: int, high: int) -> int:
-    if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
-        raise ConfigError(f"{key}={text}: a whole number from {low} to {high}; seeds=N are N seeds, from seed=S on")
-    return int(text)
+    if not all(map(splits_of, also_on)) or len({Path(folder).name for folder in also_on}) < len(also_on):
+        raise ConfigError(f"--also-on {' '.join(also_on)}: puzzle sets of different names are needed")
+    try:
+        return Ablation(
+            preset=presets[0], shared=shared, varied=varied, one_at_a_time=one_at_a_time, evaluation=evaluation,
+            also_on=list(also_on), **{key: text for key, text in seeds.items() if text is not None},
+        )  # fmt: skip
+    except ValidationError as error:
+        where, what, value = first_fault(error)
+        raise ConfigError(f"{where}={value}: {what}") from None
 
 
 def _values(key: str, text: str) -> list[str]:
@@ -218,22 +182,23 @@ def _values(key: str, text: str) -> list[str]:
 
 def _summarize(folder: Path, ablation: Ablation, cells: list[Cell]) -> None:
     """Print and write what there is."""
-    names = [variant.name for variant in ablation.variants()]
     for evaluation in ablation.evaluations():
-        runs: dict[str, dict[int, Results]] = {}
+        runs: dict[str, dict[int, Results]] = {name: {} for name in ablation.variants()}
         for cell in cells:
-            results = cell.results(evaluation)
-            if results is not None:
-                runs.setdefault(cell.variant.name, {})[cell.seed] = results
-        if not runs:
+            if (results := cell.results(evaluation)) is not None:
+                runs[cell.variant][cell.seed] = results
+        if not any(runs.values()):
             continue
         apart = evaluation.removeprefix(EVALUATION)  # "-NAME" of another set
         on = f" on {apart[1:]}" if apart else ""
         title = f"{ablation.preset}{on}: {sum(map(len, runs.values()))} of {len(cells)} runs"
         page = folder / f"summary{apart}"
         with replaced_folder(page, "a summary") as scratch:
-            rows = write_ablation(scratch, title, names, runs)
-        _print_table(title, table_rows(rows))
+            rows = table_rows(write_ablation(scratch, title, runs))
+        for number, (variant, _, parameters, *_) in enumerate(rows, 1):
+            print(f"{number:>3}  {variant} ({parameters} parameters)")
+        numbered = [[str(number), row[1], *row[3:]] for number, row in enumerate(rows, 1)]  # fits into 80 columns
+        Console().print(view(Table(title, ("", COLUMNS[1], *COLUMNS[3:]), numbered, left=(6,))))
         print(f"{NOTE}\npage {page / 'summary.html'}")
 
 
@@ -245,22 +210,18 @@ def work(folder: Path, name: str) -> int:
 def _worked(folder: Path, name: str) -> int:
     ablation, cell = cell_of(folder, name)
     if not cell.trained():
-        _train(cell)
+        with contextlib.ExitStack() as held:
+            if (cell.run / "config.json").exists():
+                trainer = resume(cell.run, {}, held)
+            else:
+                trainer = start(cell.config, cell.run, held, make_data=False)
+            trainer.train()
     if cell.trained():  # else it was stopped
         config = derive(read_config(cell.run / "config.json"), ablation.evaluation)
         for evaluation, directory in cell.missing(ablation).items():
             read = config if directory is None else derive(config, {"data.directory": directory})
             evaluate_run(cell.run, read, evaluation)
     return 0
-
-
-def _train(cell: Cell) -> None:
-    with contextlib.ExitStack() as held:
-        if (cell.run / "config.json").exists():
-            trainer = resume(cell.run, {}, held)
-        else:
-            trainer = start(cell.config, cell.run, held, make_data=False)
-        trainer.train()
 
 
 if __name__ == "__main__":

@@ -6,13 +6,12 @@ and the workers end, so that the same command finds no run at work.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -24,76 +23,53 @@ from reason.plugins import IMPORTED
 from reason.report.section import share
 from reason.training.interrupt import StopRequest
 
-LOOK = 2.0  # seconds between two looks at how far the runs are
 
-
-def work_through(
-    ablation: Ablation, cells: Sequence[Cell], jobs: int, until: float, stop: StopRequest, worker: str
-) -> list[Cell]:
+def work_through(ablation: Ablation, cells: Sequence[Cell], jobs: int, until: float, stop: StopRequest) -> list[Cell]:
     """Train and evaluate the unfinished runs, `jobs` at a time; returns those that failed.
 
     until: the time (monotonic seconds) at which all save and stop, as at a signal.
-    worker: the module that a process runs, with the folder and the name of the run.
     """
     left, failed = [cell for cell in cells if cell.missing(ablation)], list[Cell]()
-    done = {cell.run: cell.progress() if cell in left else 1.0 for cell in cells}
     at_work: list[tuple[Cell, subprocess.Popen[bytes]]] = []
-    bar, next_look = Progress(total=len(cells), initial=round(sum(done.values()), 2), unit="run", desc="ablation"), 0.0
-    with bar, _pipe() as lifeline:
+    lifeline, held = os.pipe()
+    with Progress(total=len(cells), initial=len(cells) - len(left), unit="run", desc="ablation") as bar:
         try:
             while (left or at_work) and time.monotonic() < until and stop.name is None:
                 while left and len(at_work) < jobs:
                     cell = left.pop(0)
-                    at_work.append((cell, _begin(cell, worker, jobs, lifeline)))
-                    bar.say(f"{cell.run.name}  {cell.variant.name}  begins, log {cell.log}")
+                    at_work.append((cell, _begin(cell, jobs, lifeline)))
+                    bar.say(f"{cell.run.name}  {cell.variant}  begins, log {cell.log}")
                 for cell, process in [pair for pair in at_work if pair[1].poll() is not None]:
                     at_work.remove((cell, process))
-                    done[cell.run] = 1.0
+                    bar.update()
                     if cell.missing(ablation):
                         failed.append(cell)
                         said = f"failed: {why_ended(process.returncode, cell.log)}; log {cell.log}"
                     else:
                         said = f"{share(exact(cell.results() or {}))} exact"
                     ended = len(cells) - len(left) - len(at_work)
-                    bar.say(f"{cell.run.name}  {cell.variant.name}  {said}; {ended} of {len(cells)} runs")
-                if time.monotonic() >= next_look:
-                    done |= {cell.run: cell.progress() for cell, _ in at_work}
-                    bar.n = round(sum(done.values()), 2)
-                    bar.refresh()
-                    next_look = time.monotonic() + LOOK
+                    bar.say(f"{cell.run.name}  {cell.variant}  {said}; {ended} of {len(cells)} runs")
                 time.sleep(0.1)
         finally:
             for _, process in at_work:
                 process.send_signal(signal.SIGTERM if os.name == "nt" else signal.SIGINT)
             for _, process in at_work:
                 process.wait()
+            os.close(lifeline)
+            os.close(held)
     return failed
 
 
-@contextlib.contextmanager
-def _pipe() -> Iterator[int]:
-    """The end to read of a pipe whose other end this process holds open."""
-    read, write = os.pipe()
-    try:
-        yield read
-    finally:
-        os.close(read)
-        os.close(write)
-
-
-def _begin(cell: Cell, worker: str, jobs: int, stdin: int) -> subprocess.Popen[bytes]:
+def _begin(cell: Cell, jobs: int, stdin: int) -> subprocess.Popen[bytes]:
     """A process of its own session, which Ctrl-C does not reach, with its share of the cores."""
     imports = [f"--import={file}" for file in IMPORTED]
     threads = {} if jobs == 1 else {"OMP_NUM_THREADS": str(max(1, torch.get_num_threads() // jobs))}
+    command = [sys.executable, "-m", "reason.extensions.ablation.command", *imports]
     with cell.log.open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", worker, *imports, str(cell.run.parent), cell.run.name],
-            stdin=stdin,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            env=os.environ | threads,
-        )
+            [*command, str(cell.run.parent), cell.run.name],
+            stdin=stdin, stdout=log, stderr=log, start_new_session=True, env=os.environ | threads,
+        )  # fmt: skip
 
 
 def end_with_parent() -> None:
@@ -106,8 +82,7 @@ def end_with_parent() -> None:
 def why_ended(status: int, log: Path) -> str:
     """The signal that killed a process; of one that failed by itself the last error in its log."""
     if status < 0:
-        memory = ", perhaps out of memory" if status == -9 else ""
-        return f"killed by signal {-status}{memory}"
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[::-1]
-    said = next((line for start in ("error: ", "srun: error: ") for line in lines if line.startswith(start)), "no word")
-    return said.removeprefix("error: ")
+        return f"killed by signal {-status}{', perhaps out of memory' if status == -9 else ''}"
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    errors = [line.partition("error: ")[2] for line in lines if line.startswith(("error: ", "srun: error: "))]
+    return errors[-1] if errors else "no word"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from scipy.stats import t as student
+from scipy.stats import ttest_1samp
 
 from reason.report.chart import PANEL, Chart, curves_by_step, save_png, shortened
 from reason.report.page import comparison_page, drawn
@@ -20,28 +20,28 @@ COLUMNS = (
     "variant", "seeds", "parameters", "exact at the trained step", "at the last step", "against the base",
     "95 % interval", "verdict",
 )  # fmt: skip
-CONFIDENCE = 0.95
+NOTE = (
+    "Mean ± standard deviation over seeds. Differences are paired by seed; intervals are Student's t at 95 %, not "
+    "adjusted for the number of variants. Runs take as many puzzle-steps as the base, unless training.steps is varied."
+)
+Runs = Mapping[str, Mapping[int, Results]]  # results by variant, the base first, and seed
 
 
-def summary(variants: Sequence[str], runs: Mapping[str, Mapping[int, Results]]) -> list[dict[str, Any]]:
-    """A row for every variant, the base first; `runs`: results by variant and seed."""
-    base = {seed: exact(results) for seed, results in runs.get(variants[0], {}).items()}
-    rows = []
-    for name in variants:
-        found = runs.get(name, {})
-        at_trained = {seed: exact(results) for seed, results in found.items()}
-        rows.append(
-            {
-                "variant": name,
-                "seeds": sorted(found),
-                "parameters": next((results["parameters"] for results in found.values()), None),
-                "puzzles": next((results["puzzles"] for results in found.values()), None),
-                "exact": spread(list(at_trained.values())),
-                "last": spread([results["exact_by_step"][-1] for results in found.values()]),
-                "difference": None if name == variants[0] else difference(at_trained, base),
-            }
-        )
-    return rows
+def summary(runs: Runs) -> list[dict[str, Any]]:
+    """A row for every variant."""
+    at_trained = {name: {seed: exact(results) for seed, results in found.items()} for name, found in runs.items()}
+    base = next(iter(runs))
+    return [
+        {
+            "variant": name,
+            "seeds": sorted(found),
+            "parameters": next((results["parameters"] for results in found.values()), None),
+            "exact": spread(list(at_trained[name].values())),
+            "last": spread([results["exact_by_step"][-1] for results in found.values()]),
+            "difference": None if name == base else difference(at_trained[name], at_trained[base]),
+        }
+        for name, found in runs.items()
+    ]
 
 
 def exact(results: Results) -> float:
@@ -64,19 +64,18 @@ def difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> dict[s
     """
     seeds = sorted(ours.keys() & theirs.keys())
     paired = [ours[seed] - theirs[seed] for seed in seeds]
+    found: dict[str, Any] = {"mean": float(np.mean(paired)) if paired else None, "low": None, "high": None}
     if not paired:
-        return {"mean": None, "low": None, "high": None, "verdict": "not run"}
-    mean = float(np.mean(paired))
+        return found | {"verdict": "not run"}
     if not any(ours[seed] or theirs[seed] for seed in seeds):
-        return {"mean": mean, "low": None, "high": None, "verdict": "all at 0 %"}
+        return found | {"verdict": "all at 0 %"}
     if len(paired) == 1:
-        return {"mean": mean, "low": None, "high": None, "verdict": "one seed"}
+        return found | {"verdict": "one seed"}
     if np.ptp(paired) == 0:  # shares of few puzzles tie; an interval of no width would say that no seed can differ
-        return {"mean": mean, "low": None, "high": None, "verdict": "not significant"}
-    half = float(student.ppf((1 + CONFIDENCE) / 2, len(paired) - 1) * np.std(paired, ddof=1) / len(paired) ** 0.5)
-    low, high = mean - half, mean + half
+        return found | {"verdict": "not significant"}
+    low, high = map(float, ttest_1samp(paired, 0).confidence_interval(0.95))
     verdict = "better" if low > 0 else "worse" if high < 0 else "not significant"
-    return {"mean": mean, "low": low, "high": high, "verdict": verdict}
+    return found | {"low": low, "high": high, "verdict": verdict}
 
 
 def table_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
@@ -104,18 +103,9 @@ def _spread_text(found: Mapping[str, float | None]) -> str:
     return share(found["mean"]) + ("" if found["sd"] is None else f" ± {100 * found['sd']:.1f}")
 
 
-NOTE = (
-    "Mean ± standard deviation over seeds. Differences are paired by seed; intervals are Student's t at 95 %, not "
-    "adjusted for the number of variants. Runs take as many puzzle-steps as the base, unless training.steps is varied."
-)
-
-
-def write_ablation(
-    folder: Path, title: str, variants: Sequence[str], runs: Mapping[str, Mapping[int, Results]]
-) -> list[dict[str, Any]]:
+def write_ablation(folder: Path, title: str, runs: Runs) -> list[dict[str, Any]]:
     """summary.json, .png and .html in `folder`; returns the summary."""
-    rows = summary(variants, runs)
-    found = charts(variants, runs)
+    rows, found = summary(runs), [chart(runs)]
     (folder / "summary.json").write_text(json.dumps({"title": title, "rows": rows}, indent=2) + "\n", encoding="utf-8")
     save_png(found, folder / "summary.png")
     table = Table("mean over seeds", COLUMNS, table_rows(rows), left=(0, 7))
@@ -124,26 +114,19 @@ def write_ablation(
     return rows
 
 
-def charts(variants: Sequence[str], runs: Mapping[str, Mapping[int, Results]]) -> list[Chart]:
+def chart(runs: Runs) -> Chart:
     """Exact by step, a line a variant: the mean over seeds, a band from the least to the largest."""
-    curves = {
-        name: [results["exact_by_step"] for results in runs[name].values()] for name in variants if runs.get(name)
-    }
     trained = max(results["trained_steps"] for found in runs.values() for results in found.values())
+    curves = {name: [each["exact_by_step"] for each in found.values()] for name, found in runs.items() if found}
+    curves = {name: np.array([one[: min(map(len, found))] for one in found]) for name, found in curves.items()}
 
     def draw(axes: Axes) -> None:
-        longest = 1
         for index, (name, found) in enumerate(curves.items()):
-            count, style = min(map(len, found)), styled(index)
-            exact, steps = np.array([curve[:count] for curve in found]), np.arange(1, count + 1)
-            every = max(1, count // 16)
-            axes.plot(steps, exact.mean(0), label=shortened(name), markevery=every, **style)
-            axes.fill_between(steps, exact.min(0), exact.max(0), color=style["color"], alpha=0.15, lw=0)
-            longest = max(longest, count)
+            style, steps = styled(index), np.arange(1, found.shape[1] + 1)
+            axes.plot(steps, found.mean(0), label=shortened(name), markevery=max(1, len(steps) // 16), **style)
+            axes.fill_between(steps, found.min(0), found.max(0), color=style["color"], alpha=0.15, lw=0)
+        longest = max(found.shape[1] for found in curves.values())
         curves_by_step(axes, "exact, mean and range of the seeds", {"steps": longest, "trained_steps": trained})
 
-    says = "; ".join(
-        f"{name}: {share(float(np.mean([curve[-1] for curve in found])))} at the last step"
-        for name, found in curves.items()
-    )
-    return [Chart("exact: whole puzzles right", says, draw, (PANEL[0], max(PANEL[1], 0.17 * len(curves) + 0.8)))]
+    says = "; ".join(f"{name}: {share(found[:, -1].mean())} at the last step" for name, found in curves.items())
+    return Chart("exact: whole puzzles right", says, draw, (PANEL[0], max(PANEL[1], 0.17 * len(curves) + 0.8)))

@@ -45,16 +45,16 @@ class Job:
         """Work on the run; where a signal stopped that, have the job requeued.
 
         Raises:
-            SystemExit: the run failed, or SLURM ends the job by itself; the log says why.
+            SystemExit: the run failed, or SLURM itself ends the job, which was cancelled, or requeues it; see the log.
         """
         for file in self.imports:
             import_file(file)
-        status = self.work(self.run.parent, self.run.name)
-        if status:
+        if status := self.work(self.run.parent, self.run.name):
             raise SystemExit(status)
         ablation, cell = cell_of(self.run.parent, self.run.name)
         if cell.missing(ablation):
-            if _is_ending():
+            environment = submitit.JobEnvironment()
+            if environment.cluster == "slurm" and not queued().get(environment.job_id, "").startswith("RUNNING"):
                 raise SystemExit("stopped by a signal, and saved")
             print("stopped by a signal, and saved: the job is requeued", flush=True)
             signal.raise_signal(signal.Signals[f"SIG{submitit.JobEnvironment.USR_SIG}"])  # submitit's handler does it
@@ -62,12 +62,6 @@ class Job:
     def checkpoint(self) -> submitit.helpers.DelayedSubmission:
         """What the requeued job does: the same, since the run's folder holds the state."""
         return submitit.helpers.DelayedSubmission(self)
-
-
-def _is_ending() -> bool:
-    """Whether SLURM itself ends this job, which was cancelled, or which it requeues by itself."""
-    environment = submitit.JobEnvironment()
-    return environment.cluster == "slurm" and not queued().get(environment.job_id, "").startswith("RUNNING")
 
 
 def executor(folder: Path, minutes: float, at_once: int, options: Sequence[str]) -> submitit.Executor:
@@ -78,9 +72,8 @@ def executor(folder: Path, minutes: float, at_once: int, options: Sequence[str])
     """
     if submitit is None:
         raise ConfigError("--on slurm needs submitit: pip install submitit, or 'recursive-reasoners[slurm]'")
-    for command in ("sbatch", "squeue", "srun"):
-        if shutil.which(command) is None:
-            raise ConfigError(f"--on slurm: there is no {command} here; type it on a machine that submits to SLURM")
+    if shutil.which("sbatch") is None:
+        raise ConfigError("--on slurm: there is no sbatch here; type it on a machine that submits to SLURM")
     if not SHORTEST <= minutes < math.inf:
         raise ConfigError(
             f"--on slurm --max-minutes {minutes:g}: type the time of each job, {SHORTEST} minutes or more; a run that "
@@ -110,7 +103,7 @@ def submit(through: submitit.Executor, folder: Path, cells: Sequence[Cell], work
         with contextlib.redirect_stderr(io.StringIO()), through.batch():  # submitit prints sbatch's words, too
             jobs = [through.submit(Job(work, cell.run)) for cell in cells]
     except submitit.core.utils.FailedJobError as error:
-        reason = (str(error).splitlines() or ["without words"])[-1].removeprefix("sbatch: error: ")
+        reason = str(error).strip().rpartition("\n")[2].removeprefix("sbatch: error: ")
         raise ConfigError(f"--on slurm: sbatch refuses the jobs ({reason}); see --sbatch and --max-minutes") from None
     known = submitted(folder) | {job.job_id: cell.run.name for job, cell in zip(jobs, cells, strict=True)}
     with written_beside(folder / FOLDER / JOBS) as part:
@@ -119,11 +112,8 @@ def submit(through: submitit.Executor, folder: Path, cells: Sequence[Cell], work
 
 def submitted(folder: Path) -> dict[str, str]:
     """The name of the run of every job that was submitted, the newest job last."""
-    try:
-        found: dict[str, str] = read_json(folder / FOLDER / JOBS)
-    except FileNotFoundError:
-        return {}
-    return found
+    file = folder / FOLDER / JOBS
+    return dict(read_json(file)) if file.exists() else {}
 
 
 def log_of(folder: Path, job: str) -> Path:
@@ -140,6 +130,6 @@ def queued() -> dict[str, str]:
     command = ["squeue", "--me", "--array", "--noheader", "--format=%i|%T|%r"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ConfigError(f"squeue fails: {(done.stderr.strip().splitlines() or ['without words'])[-1]}; try later")
+        raise ConfigError(f"squeue fails: {done.stderr.strip()}; try later")
     rows = [line.strip().split("|") for line in done.stdout.splitlines()]
     return {job: state if why == "None" else f"{state} ({why})" for job, state, why in rows}

@@ -130,13 +130,14 @@ class Step(NamedTuple):
 class _Differentiable(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, step: Step, *tensors: Tensor) -> tuple[Tensor, Tensor]:
-        results, kept = step.forward(tensors[:3], *tensors[3:], keep=True)
+        *registers, weights, out = tensors
+        results, kept = step.forward(tuple(registers), weights, out, keep=True)
         ctx.step = step
         ctx.save_for_backward(*tensors, *kept)
         return results
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *dz: Tensor) -> tuple[Tensor | None, ...]:
         *registers, weights, out, states, gates, norms = ctx.saved_tensors
         return None, *ctx.step.backward(tuple(registers), weights, out, (states, gates, norms), *dz)

@@ -1,4 +1,4 @@
-"""reason ablate --on slurm: by submitit's local executor, and (slow) on a real SLURM whose daemons are started here."""
+"""reason ablate --on slurm: what is submitted when, and (slow) on a real SLURM whose daemons are started here."""
 
 import contextlib
 import json
@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from conftest import output, refusal
@@ -19,6 +20,8 @@ from test_ablate import Within
 submitit = pytest.importorskip("submitit")
 
 from reason.extensions.ablation import slurm  # noqa: E402
+from reason.extensions.ablation.command import asked  # noqa: E402
+from reason.extensions.ablation.variants import open_folder  # noqa: E402
 
 PLAN = ["ablate", "sudoku-4x4", "ema.decay=0.99,0.5", "model.hidden_size=16", "model.num_heads=2",
         "training.batch_size=8", "evaluation.steps=2", "evaluation.boards=0", "training.monitor.puzzles=0"]  # fmt: skip
@@ -43,61 +46,56 @@ def lines(run: Path) -> list[dict[str, float]]:
     return [{key: value for key, value in line.items() if key not in clocked} for line in logged]
 
 
-@pytest.fixture
-def local(monkeypatch: pytest.MonkeyPatch) -> list[submitit.LocalJob[None]]:
-    """submitit's local executor in SLURM's place; the jobs that were submitted."""
-    jobs: list[submitit.LocalJob[None]] = []
+class Jobs:
+    """Stands for SLURM and submitit's executor: numbers jobs, and is told which of them it still has."""
 
-    class Executor(submitit.LocalExecutor):
-        def _submit_command(self, command: str) -> submitit.LocalJob[None]:
-            jobs.append(super()._submit_command(command))
-            return jobs[-1]
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.jobs, self.states = dict[str, slurm.Job](), dict[str, str]()
+        monkeypatch.setattr(slurm, "executor", lambda *_: self)
+        monkeypatch.setattr(slurm, "queued", lambda: self.states)
 
-    def executor(folder: Path, *_: object) -> Executor:
-        found = Executor(folder / slurm.FOLDER)
-        with contextlib.suppress(OSError):  # it makes its folder at once, SLURM's does not
-            (folder / slurm.FOLDER).rmdir()
-            folder.rmdir()
-        found.update_parameters(stderr_to_stdout=True, timeout_min=5)
-        return found
+    def batch(self) -> contextlib.AbstractContextManager[None]:
+        (Path("a") / slurm.FOLDER).mkdir(exist_ok=True)  # as submitit does
+        return contextlib.nullcontext()
 
-    monkeypatch.setattr(slurm, "executor", executor)
-    monkeypatch.setattr(slurm, "queued", lambda: {job.job_id: "RUNNING" for job in jobs if not job.done()})
-    return jobs
+    def submit(self, job: slurm.Job) -> Mock:
+        number = str(len(self.jobs) + 1)
+        self.jobs[number], self.states[number] = job, "PENDING (Resources)"
+        return Mock(job_id=number)
 
 
-def test_jobs_are_requeued_and_end_with_the_table_of_one_machine(
-    sudoku_4x4: Path, here: Path, local: list[submitit.LocalJob[None]], monkeypatch: pytest.MonkeyPatch
+def test_runs_are_submitted_until_they_are_finished(
+    sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job is told to save, does so between two checkpoints, is requeued, killed, submitted again, and ends."""
-    plan = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "seeds=1", *PLAN[3:], "training.steps=150",
-            "training.checkpoint_every=1000", "training.log_every=50"]  # fmt: skip
-    on_slurm, run = [*plan, "--out", "a", "--on", "slurm", "--max-minutes", "5"], Path("a/00-seed0")
+    """One of two jobs ends with its run, the other is killed and submitted again: the table of one machine."""
+    slurm_of, plan = Jobs(monkeypatch), [*PLAN, f"data={sudoku_4x4}", "seeds=1", "training.steps=3"]
+    on_slurm = [*plan, "--out", "a", "--on", "slurm", "--max-minutes", "5"]
+    output(on_slurm, "00-seed0  job 1  PENDING (Resources)  decay=0.99", "2 runs are left, 2 submitted now")
+    slurm_of.jobs["1"]()
+    slurm_of.states = {"2": "RUNNING"}
+    output(on_slurm, "01-seed0  job 2  RUNNING", "1 runs are left, 0 submitted now")
+    slurm_of.states = {}
     output(on_slurm, "1 runs are left, 1 submitted now")
-    (job,) = local
-
-    def child() -> str:
-        return Path(f"/proc/{job.job_id}/task/{job.job_id}/children").read_text()
-
-    until((run / "metrics.jsonl").exists, "the run trains")
-    before = child()
-    os.kill(job._process.pid, signal.SIGTERM)  # the controller passes it on
-    until(lambda: child() not in ("", before), "the job is requeued")
-    output(on_slurm, "1 runs are left, 0 submitted now", "RUNNING")
-    os.kill(int(child()), signal.SIGKILL)
-    until(job.done, "the killed job ends")
-    assert "stopped by a signal, and saved: the job is requeued" in job.paths.stdout.read_text()
-    saved = [int(step.name[5:]) for step in (run / "checkpoints").iterdir()]
-    assert max(saved) < 150  # 0 where the signal came before the first step
-
-    output(on_slurm, "1 runs are left, 1 submitted now")
-    until(local[-1].done, "the last job ends")
-    assert "left" not in output(on_slurm, "1 of 1 runs")
-    assert len(local) == 2
+    slurm_of.jobs["3"]()
+    assert "left" not in output(on_slurm, "2 of 2 runs")
     monkeypatch.setattr("reason.extensions.ablation.local.subprocess.Popen", Within)
     output([*plan, "--out", "b"])
     assert table(Path("a")) == table(Path("b"))
-    assert lines(run) == lines(Path("b/00-seed0"))
+
+
+def test_a_job_that_a_signal_stopped_is_requeued(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_TEST_CLUSTER_", "local")  # the environment that submitit believes in
+    (here / "a").mkdir()
+    open_folder(here / "a", asked(PLAN[1:4], False))
+    told: list[int] = []
+    before = signal.signal(signal.SIGUSR2, lambda number, _: told.append(number))  # as submitit's handler
+    try:
+        slurm.Job(lambda folder, name: 0, here / "a/00-seed0")()
+        with pytest.raises(SystemExit, match="3"):
+            slurm.Job(lambda folder, name: 3, here / "a/00-seed0")()
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+    assert told == [signal.SIGUSR2]
 
 
 REFUSED = {
@@ -112,8 +110,7 @@ REFUSED = {
 def test_what_slurm_cannot_do_is_refused(
     words: list[str], said: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    which = {} if "sbatch here" in said else {"sbatch": "/", "squeue": "/", "srun": "/"}
-    monkeypatch.setattr(shutil, "which", which.get)
+    monkeypatch.setattr(shutil, "which", lambda _: None if "sbatch here" in said else "/")
     refusal([*PLAN, *words], said)
     assert not list(here.iterdir())
 
