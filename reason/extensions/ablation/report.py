@@ -117,8 +117,8 @@ def write_ablation(folder: Path, title: str, runs: Runs) -> list[dict[str, Any]]
 def chart(runs: Runs) -> Chart:
     """Exact by step, a line a variant: the mean over seeds, a band from the least to the largest."""
     trained = max(results["trained_steps"] for found in runs.values() for results in found.values())
-    curves = {name: [each["exact_by_step"] for each in found.values()] for name, found in runs.items() if found}
-    curves = {name: np.array([one[: min(map(len, found))] for one in found]) for name, found in curves.items()}
+    logged = {name: [each["exact_by_step"] for each in found.values()] for name, found in runs.items() if found}
+    curves = {name: np.array([one[: min(map(len, found))] for one in found]) for name, found in logged.items()}
 
     def draw(axes: Axes) -> None:
         for index, (name, found) in enumerate(curves.items()):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from datasets_gen.typed import Parser, quoted, typed
 from reason.config.overrides import override, split_arguments
@@ -13,6 +11,7 @@ from reason.extensions.export.model import STORED, export_run, pull_model, push_
 from reason.files import readable_size
 from reason.pretrained.card import per_cent, shown_steps
 from reason.runs.directory import ROOT, run_and_config
+from reason.runs.folders import plain_name
 from reason.runs.reading import refuse_unreadable
 
 EXPORT = """Export a model, to share it: the weights of a run's newest checkpoint, without the state of training, and a
@@ -23,8 +22,8 @@ model card (card.json, README.md) with its data, seed, command, and accuracy by 
   reason export runs/mine models/mine evaluation.checkpoint=best evaluation.limit=1000
 
 Commands read the folder like a run: reason solve models/mine PUZZLE, python evaluate.py models/mine. With --stored fp16
-or bf16 the file has half the size, and the card states the accuracy with the rounded weights and with the float32
-weights. The commands in the card name data sets as data/SET. To continue the training, use `reason pack` instead.
+or bf16 the file has half the size, and the card states the accuracy with the rounded weights. The commands in the card
+name data sets as data/SET. To continue the training, use `reason pack` instead.
 
   reason export runs/mine --onnx                             mine-onnx/: two ONNX graphs in float32, without torch
   reason export maze models/maze-onnx --onnx data=data/maze-20x20
@@ -55,29 +54,24 @@ def export(argv: list[str]) -> int:
     if arguments.onnx:
         from reason.extensions.export.onnx import export_onnx  # seconds
 
-        _print_onnx(out, export_onnx(run, out, config, sets))
+        onnx = export_onnx(run, out, config, sets)
+        checked = onnx["checked"]
+        print(f"{out}: {onnx['parameters']:,} parameters, opset {onnx['opset']}, float32")
+        print(
+            f"{checked['equal']:,} of {checked['answers']:,} answers equal torch's ({checked['puzzles']} puzzles, "
+            f"{checked['of']}, {checked['steps']} steps); a step's logits differ by "
+            f"{checked['largest_relative_difference']:.1e} at most, relative"
+        )
+        print(f"next: {out / 'README.md'}")
         return 0
     card = export_run(run, out, config, arguments.stored, sets)
     print(f"{out}: {card['parameters']:,} parameters of step {card['step']:,}, {readable_size(card['bytes'])}")
     for one in card["evaluations"]:
-        for what in ("exact_by_step", "exact_by_step_in_float32"):
-            if what in one:
-                shares = ", ".join(f"{per_cent(one[what][step - 1])} at step {step}" for step in shown_steps(card, one))
-                how = " with float32 weights" if what.endswith("float32") else ""
-                print(f"{one['set']}, n {one['puzzles']:,}{how}: exact {shares}")
+        exact = one["exact_by_step"]
+        shares = ", ".join(f"{per_cent(exact[step - 1])} at step {step}" for step in shown_steps(card, one))
+        print(f"{one['set']}, n {one['puzzles']:,}: exact {shares}")
     print(typed(f"next: python evaluate.py {quoted(out)}"))
     return 0
-
-
-def _print_onnx(out: Path, card: Mapping[str, Any]) -> None:
-    checked = card["checked"]
-    print(f"{out}: {card['parameters']:,} parameters, opset {card['opset']}, float32")
-    print(
-        f"{checked['equal']:,} of {checked['answers']:,} answers equal torch's ({checked['puzzles']} puzzles, "
-        f"{checked['of']}, {checked['steps']} steps); a step's logits differ by "
-        f"{checked['largest_relative_difference']:.1e} at most, relative"
-    )
-    print(f"next: {out / 'README.md'}")
 
 
 PUSH = """Upload a model that `reason export` wrote to the Hugging Face hub, its card as the page.
@@ -117,10 +111,7 @@ def pull(argv: list[str]) -> int:
     parser.add_argument("out", type=Path, nargs="?", metavar="DIR", help="folder (default runs/NAME)")
     parser.add_argument("--revision", metavar="R", help="a branch, tag or commit")
     arguments = parser.parse_args(argv)
-    name = arguments.repository.rsplit("/", 1)[-1]
-    if name in ("", ".", ".."):  # a folder's name below runs/
-        raise ConfigError(f"{arguments.repository} names no repository; type reason pull USER/NAME")
-    out = arguments.out or ROOT / name
+    out = arguments.out or ROOT / plain_name(arguments.repository.rpartition("/")[2], "repository")
     pull_model(arguments.repository, out, revision=arguments.revision)
     print(typed(f"{out}: reason solve {quoted(out)} PUZZLE, python evaluate.py {quoted(out)}"))
     return 0

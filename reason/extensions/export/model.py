@@ -14,10 +14,9 @@ import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from datasets_gen.layout import read_metadata, splits_of
 from datasets_gen.typed import quoted
@@ -50,65 +49,40 @@ def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str
     """Make the folder `out`, whole or not at all; returns the card.
 
     stored: the type of the weights in the file. The exported weights are evaluated on the test split of every set, as
-    `config` says; rounded ones beside the float32 ones. sets: none given: those that the run was trained on.
+    `config` says. sets: none given: those that the run was trained on.
 
     Raises:
         ConfigError, DatasetError: there is no checkpoint, `out` is there already, or a set is not.
     """
-    changes = changes_between(read_config(run / "config.json"), config)
+    trained_with, record = read_config(run / "config.json"), read_record(run)
+    changes = changes_between(trained_with, config)
     refuse_unreadable(changes)
-    if not (sets or config.data.directories):
-        raise ConfigError(f"{run} names no data set of its own; type data=DIR")
     sets = sets or config.data.directories
+    if not sets:
+        raise ConfigError(f"{run} names no data set of its own; type data=DIR")
+    own = _portable(trained_with)
+    command, files = _command(own, record.get("command", [])), [Path(file).name for file in record.get("imports", [])]
     with new_path(out, "name another folder, or remove it") as model:
-        exported = _exported(run, config)
-        _write(run, model, exported, STORED[stored])
+        checkpoint = chosen_checkpoint(run, config.evaluation.checkpoint)
+        which = which_weights(checkpoint, config.evaluation.weights)
+        weights = {
+            name: tensor.to(STORED[stored]) if tensor.is_floating_point() else tensor
+            for name, tensor in load_weights(checkpoint, which).items()
+        }
+        create_run(model, own, read_shape(run), record["task"], command, record["training_set"], files)
+        state = {"step": step_of(checkpoint), "exported": which}
+        if saved_state(checkpoint).config:
+            state["config"] = own.model_dump(mode="json")
+        save_checkpoint(model, step_of(checkpoint), weights, None, state, keep=1)
         read = [_results(model, directory, changes) for directory in sets]
-        unrounded = read
-        if stored != "fp32":
-            whole = model.with_name(".float32")
-            _write(run, whole, exported, torch.float32)
-            unrounded = [_results(whole, directory, changes) for directory in sets]
-        step = read[0]["checkpoint_step"]
-        card = _card(run, out.name, stored, step) | {
-            "step": step,
+        card = _card(run, out.name, stored, read[0]["checkpoint_step"], own, command) | {
             "weights": read[0]["weights"],
             "parameters": read[0]["parameters"],
             "bytes": sum(path.stat().st_size for path in model.rglob("*.safetensors")),
-            "evaluations": [_evaluation(out.name, *both, changes) for both in zip(read, unrounded, strict=True)],
+            "evaluations": [_evaluation(out.name, results, changes) for results in read],
         }
         write_card(model, card)
     return card
-
-
-class _Exported(NamedTuple):
-    """What is taken from a checkpoint."""
-
-    step: int
-    which: str  # "ema" or "raw"
-    weights: dict[str, Tensor]
-    has_config: bool
-
-
-def _exported(run: Path, config: Config) -> _Exported:
-    folder = chosen_checkpoint(run, config.evaluation.checkpoint)
-    which = which_weights(folder, config.evaluation.weights)
-    return _Exported(step_of(folder), which, load_weights(folder, which), bool(saved_state(folder).config))
-
-
-def _write(run: Path, folder: Path, exported: _Exported, dtype: torch.dtype) -> None:
-    """A run's folder with one checkpoint of weights alone, without a path of this machine."""
-    weights = {
-        name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in exported.weights.items()
-    }
-    record = read_record(run)
-    own = _portable(read_config(run / "config.json"))
-    command, files = _command(own, record.get("command", [])), [Path(file).name for file in record.get("imports", [])]
-    create_run(folder, own, read_shape(run), record["task"], command, record["training_set"], files)
-    state = {"step": exported.step, "exported": exported.which}
-    if exported.has_config:
-        state["config"] = own.model_dump(mode="json")
-    save_checkpoint(folder, exported.step, weights, None, state, keep=1)
 
 
 def _portable(config: Config) -> Config:
@@ -146,9 +120,7 @@ def _results(model: Path, directory: str, changes: Changes) -> dict[str, Any]:
     return results
 
 
-def _evaluation(
-    name: str, results: Mapping[str, Any], unrounded: Mapping[str, Any], changes: Changes
-) -> dict[str, Any]:
+def _evaluation(name: str, results: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
     """A set's entry in the card."""
     directory = Path(results["dataset"]).resolve().name
     words = [f"data=data/{directory}", f"steps={results['steps']}"]
@@ -156,17 +128,7 @@ def _evaluation(
     words += as_typed({key: value for key, value in changes.items() if key not in left})
     entry = {"set": directory, "made_by": made_by(results["dataset"], results["split"])}
     entry |= {key: results[key] for key in KEPT if key in results}
-    entry["command"] = f"python evaluate.py {quoted(name)} {shlex.join(words)}"
-    if unrounded is not results:
-        entry["exact_by_step_in_float32"] = unrounded["exact_by_step"]
-    return entry
-
-
-def _sets_made_by(config: Config) -> list[str | None]:
-    """The command of every set of the training."""
-    if names_presets_own_set(config):
-        return [f"python -m datasets_gen {shlex.join(command)}" for command in config.data.generate.commands]
-    return [made_by(directory, "train") for directory in config.data.directories]
+    return entry | {"command": f"python evaluate.py {quoted(name)} {shlex.join(words)}"}
 
 
 def made_by(directory: str, split: str) -> str | None:
@@ -184,12 +146,15 @@ def _summary(config: Config) -> str:
     return f"{preset.summary.removesuffix('.')}; trained on {sets} instead." if others else preset.summary
 
 
-def _card(run: Path, name: str, stored: str, step: int) -> dict[str, Any]:
-    """What a card says of the training up to the step of its weights."""
-    record, trained_with = read_record(run), read_config(run / "config.json")
-    own, shape = _portable(trained_with), read_shape(run)
-    command = _command(own, record.get("command", []))
+def _card(run: Path, name: str, stored: str, step: int, own: Config, command: list[str]) -> dict[str, Any]:
+    """What a card says of the training up to the step of its weights; `own`: the portable config."""
+    record, trained_with, shape = read_record(run), read_config(run / "config.json"), read_shape(run)
     seconds = [line["seconds"] for line in read_metrics(run) if is_number(line.get("seconds")) and line["step"] <= step]
+    made: list[str | None]
+    if names_presets_own_set(trained_with):
+        made = [f"python -m datasets_gen {shlex.join(words)}" for words in trained_with.data.generate.commands]
+    else:
+        made = [made_by(directory, "train") for directory in trained_with.data.directories]
     return {
         "name": name,
         "summary": _summary(trained_with),
@@ -198,13 +163,14 @@ def _card(run: Path, name: str, stored: str, step: int) -> dict[str, Any]:
         "cells": shape.seq_len,
         "tokens": shape.vocab_size,
         "seed": own.seed,
+        "step": step,
         "trained_steps": own.rollout.trained_steps,
         "stored": stored,
         "seconds": seconds[-1] if seconds else None,
         "command": shlex.join(("python", *command)) if command else None,
         "data": [
-            {"set": Path(directory).name, "made_by": command}
-            for directory, command in dict(zip(own.data.directories, _sets_made_by(trained_with), strict=True)).items()
+            {"set": Path(directory).name, "made_by": words}
+            for directory, words in dict(zip(own.data.directories, made, strict=True)).items()
         ],
         "sha256": record["training_set"],
         "version": __version__,

@@ -15,7 +15,6 @@ import io
 import json
 import logging
 import math
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +25,6 @@ import torch
 from torch import Tensor, nn
 
 from datasets_gen.layout import splits_of
-from datasets_gen.progress import Progress
 from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.context import Context
@@ -37,6 +35,7 @@ from reason.extensions.export.onnx_readme import readme
 from reason.models.base import Batch, Reasoner
 from reason.models.layout import IMPOSSIBLE, LaidOut
 from reason.nn.draws import normal_like
+from reason.pretrained.card import FILE
 from reason.rollout import Halting, exact_logit, unroll
 from reason.runs.directory import accept_shape, load_run, read_record
 from reason.runs.folders import new_path
@@ -46,11 +45,9 @@ from reason.training.generators import seeded
 from reason.version import __version__
 
 OPSET = 20
-CARD = "card.json"
 PUZZLES = 20  # of the comparison with torch
 TOLERANCE = 1e-4  # of the logits of a step, relative to the largest
 NEXT = "next_"  # before the name of a part of the state that a step returns
-EXPORTER = 20  # seconds of one core that torch's exporter takes, about
 CPU = torch.device("cpu")
 
 
@@ -148,12 +145,7 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
         raise ConfigError(f"{run} cannot become ONNX graphs: {reason}")
     halting, steps, record = halting_read(config), config.rollout.trained_steps, read_record(run)
     tokens, source = _puzzles(model, sets or config.data.directories, config.seed)
-    bar = Progress(total=2 * EXPORTER, desc=f"{run.name} to ONNX", smoothing=0)
-    began = time.thread_time()  # seconds of a core: the same on a busy machine
     expected = torch_answers(model, tokens, steps, config.seed)
-    each = max(1, round(time.thread_time() - began))
-    bar.total = 3 * each + EXPORTER
-    bar.update(each)
     traced = Traced(model.requires_grad_(False), halting)
     drawn = traced.names if model.random_start else []
     graphs = {
@@ -181,14 +173,11 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
         "version": __version__,
         "packages": versions,
     }
-    with new_path(out, "name another folder, or remove it") as folder, bar:
+    with new_path(out, "name another folder, or remove it") as folder:
         folder.mkdir()
         _write(traced, folder, graphs, run)
-        bar.update(EXPORTER)
         free = onnx_answers(folder, card, tokens, steps)
-        bar.update(each)
         guided = onnx_answers(folder, card, tokens, steps, expected.before)
-        bar.update(each)
         difference = guided.difference(expected)
         if difference > TOLERANCE:
             raise ConfigError(f"{run}: a step of ONNX Runtime differs from torch's by {difference:.1e}, relative")
@@ -200,7 +189,7 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
             "answers": steps * len(tokens),
             "equal": free.equal(expected),  # each on its own way from the first state
         }
-        (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+        (folder / FILE).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
         (folder / "README.md").write_text(readme(card, tokens[0].tolist(), board_of(tokens, card)), encoding="utf-8")
     return card
 
