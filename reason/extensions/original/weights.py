@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from pydantic import ValidationError
 from torch import Tensor
 
-from reason.errors import ConfigError, first_fault
+from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.models.recursive import RecursiveModel
 from reason.nn.mlp import inner_width
@@ -26,7 +25,6 @@ _WHOLE = {
     "H_init": "initial_h",
     "L_init": "initial_l",
 }
-_DIMENSIONS = {name: 1 if name.endswith(("bias", "init")) else 2 for name in _WHOLE}
 _STACKS = {"H_level": "f_h", "L_level": "f_l"}
 _LAYERS = {
     "self_attn.qkv_proj": "attention.qkv",
@@ -38,60 +36,39 @@ _LAYERS = {
 }
 _LAYER_NAME = re.compile(r"(H_level|L_level)\.layers\.([0-9]{1,9})\.([\w.]+)\.weight")
 _OUR_LAYER_NAME = re.compile(r"(f_h|f_l)\.blocks\.(\d+)\.([\w.]+)\.weight")
+_TRANSIENT = re.compile(r"puzzle_emb\.local_(weights|ids)|rotary_emb\.(cos|sin)_cached")
+_PREFIX = re.compile(r"^((_orig_mod|module|model|inner)\.)+")
 OUR_SETTINGS = {name: name.lower() for name in ("num_heads", "H_cycles", "L_cycles", "puzzle_emb_len")}
-_WHOLE_NUMBERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 RMS_EPS = 1e-5
-_NEEDED = {"tokens.weight", "head.weight", "q_head.weight", "q_head.bias", "initial_l", "f_l.blocks.0.mlp.down.weight"}
-_TRANSIENT = {f"puzzle_emb.local_{part}" for part in ("weights", "ids")} | {
-    f"rotary_emb.{part}_cached" for part in ("cos", "sin")
-}
-_PREFIX = re.compile(r"^((_orig_mod|module|param|model|inner)\.)+")
 
 
 def from_original(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The original state_dict (with whatever prefixes of wrappers) under our names, in float32.
 
     Raises:
-        ConfigError: a name that neither model has, or one that stands twice.
+        ConfigError: a name that neither model has, or a number that is none.
     """
     ours = {}
     for name, value in weights.items():
         bare = without_prefix(name)
         layer = _LAYER_NAME.fullmatch(bare)
-        if bare in _DIMENSIONS or layer is not None:
-            _refuse_dimensions(name, value, _DIMENSIONS.get(bare, 2))
+        if _TRANSIENT.fullmatch(bare):
+            continue
         if bare in _WHOLE:
             own = _WHOLE[bare]
         elif layer is not None and layer[3] in _LAYERS:
             own = f"{_STACKS[layer[1]]}.blocks.{layer[2]}.{_LAYERS[layer[3]]}.weight"
-        elif bare in _TRANSIENT:
-            continue
         else:
             raise ConfigError(f"weight {name} belongs to neither HRM nor TRM; is this one of their checkpoints?")
-        if own in ours:
-            raise ConfigError(f"weight {name} is there twice, under two prefixes; save one model alone")
         ours[own] = value.float()
-    missing = sorted(_NEEDED - ours.keys())
-    if missing:
-        raise ConfigError(f"no HRM or TRM without {', '.join(missing)} (our names); is this one of their checkpoints?")
+        if not ours[own].isfinite().all():
+            raise ConfigError(f"weight {name} holds a number that is infinite or NaN; copy the file again")
     return ours
 
 
 def without_prefix(name: str) -> str:
     """A weight's name without the prefixes of the modules around the model, in whatever order they stand."""
     return _PREFIX.sub("", name)
-
-
-def _refuse_dimensions(name: str, value: Tensor, dimensions: int) -> None:
-    """Raises ConfigError for a weight that is no table of finite real numbers of so many dimensions."""
-    real = value.is_floating_point() or value.dtype in _WHOLE_NUMBERS
-    if value.ndim != dimensions or not value.numel() or not real:
-        shape, kind = list(value.shape), str(value.dtype).removeprefix("torch.")
-        raise ConfigError(
-            f"weight {name} is {kind} of shape {shape}; {dimensions} dimensions of real numbers are needed"
-        )
-    if not value.float().isfinite().all():
-        raise ConfigError(f"weight {name} holds a number that is infinite or NaN; copy the file again")
 
 
 def to_original(model: RecursiveModel, prefix: str = "_orig_mod.model.inner.") -> dict[str, Tensor]:
@@ -115,26 +92,26 @@ def inferred(
 
     Raises:
         ConfigError: the number of cells is decided nowhere, or what is stated cannot be.
+        KeyError, IndexError, ValueError: a weight or a setting is not what it is in their checkpoints.
     """
+    assumed: dict[str, str] = {}
+
+    def known(key: str, default: int) -> int:
+        if key not in stated:
+            assumed[OUR_SETTINGS[key]] = f"{key}={default}"
+        return int(stated.get(key, default))
+
     hrm = any(name.startswith("f_h.") for name in weights)
     vocabulary, width = weights["tokens.weight"].shape
     mixer = "mlp" if "f_l.blocks.0.mixer.down.weight" in weights else "attention"
-    positions = "learned" if "positions.weight" in weights else "none" if mixer == "mlp" else "rotary"
-    if mixer == "attention" and positions == "rotary" and stated.get("pos_encodings") == "none":
-        positions = "none"
-    length = None
+    positions, length = "none", None  # positions of the sequence, where a weight tells them
     if mixer == "mlp":
         length = weights["f_l.blocks.0.mixer.down.weight"].shape[0]
-    elif positions == "learned":
-        length = weights["positions.weight"].shape[0]
-    assumed: dict[str, str] = {}
-
-    def known(key: str, default: Any) -> Any:
-        if key not in stated:
-            assumed[OUR_SETTINGS[key]] = f"{key}={default}"
-        return stated.get(key, default)
-
-    cells = cells or stated.get("seq_len")
+    elif stated.get("pos_encodings") != "none":
+        positions = "rotary"
+    if "positions.weight" in weights:
+        positions, length = "learned", weights["positions.weight"].shape[0]
+    cells = cells or (int(stated["seq_len"]) if "seq_len" in stated else None)
     learned = weights["puzzle_embedding.weight"].shape[1] if "puzzle_embedding.weight" in weights else 0
     slots = -(-learned // width)  # that the learned numbers fill
     if learned == 0:
@@ -154,25 +131,17 @@ def inferred(
         if length is None:
             raise ConfigError("the weights do not tell how many cells a puzzle has; type cells=81, or data=DIR")
         cells = length - prefix
-    if cells < 1 or prefix < 0:
+    if cells < 1 or prefix < slots:
         raise ConfigError(
-            f"the weights are for {length} positions, a prefix of {prefix} and {cells} cells: that cannot be; type "
-            "cells=N, model.puzzle_emb_len=P, or data=DIR"
+            f"the weights are for {length} positions, a prefix of {prefix} and {cells} cells, and puzzle embeddings "
+            f"fill {slots}: that cannot be; type cells=N, model.puzzle_emb_len=P, or data=DIR"
         )
     if float(stated.get("rms_norm_eps", RMS_EPS)) != RMS_EPS:
         raise ConfigError(f"the checkpoint states rms_norm_eps={stated['rms_norm_eps']}; only {RMS_EPS:g} is supported")
-    if slots > prefix:
-        raise ConfigError(
-            f"puzzle embeddings of {learned} numbers fill {slots} tokens of {width}, and the prefix has {prefix}; type "
-            f"model.puzzle_emb_len={slots}"
-        )
-    low, high = _depth(weights, "f_l"), _depth(weights, "f_h") if hrm else 0
-    if hrm and low != high:
-        raise ConfigError(f"F_L has {low} layers and F_H {high}; only networks of one depth are supported")
     section = {
         "kind": "recursive",
         "hidden_size": width,
-        "num_layers": low,
+        "num_layers": len({name.split(".")[2] for name in weights if name.startswith("f_l.")}),
         "separate_networks": hrm,
         "mixer": mixer,
         "num_heads": known("num_heads", 8) if mixer == "attention" else 8,
@@ -187,30 +156,16 @@ def inferred(
         "gradient": "last-call" if hrm else "last-cycle",
     }
     identifiers = len(weights["puzzle_embedding.weight"]) if prefix else stated.get("num_puzzle_identifiers", 1)
-    try:
-        shape = Shape(seq_len=cells, vocab_size=vocabulary, num_puzzle_identifiers=identifiers)
-    except ValidationError as error:
-        where, what, value = first_fault(error)
-        raise ConfigError(f"{where} {value}: {what}") from None
-    return section, shape, assumed
+    return section, Shape(seq_len=cells, vocab_size=vocabulary, num_puzzle_identifiers=identifiers), assumed
 
 
-def _depth(weights: Mapping[str, Tensor], stack: str) -> int:
-    numbers = {int(name.split(".")[2]) for name in weights if name.startswith(f"{stack}.")}
-    missing = next((n for n in range(len(numbers)) if n not in numbers), None)
-    if missing is not None:
-        raise ConfigError(f"the weights have layer {max(numbers)} of {stack} and no layer {missing}; copy them again")
-    return len(numbers)
-
-
-def _expansion(weights: Mapping[str, Tensor], stated: float | None) -> float:
+def _expansion(weights: Mapping[str, Tensor], stated: Any) -> float:
     """An expansion that gives every gate's inner width: the stated one, the authors' 4, or the smallest that fits."""
     of_gates = re.compile(r"f_l\.blocks\.0\..*down\.weight")
     gates = [tuple(weight.shape) for name, weight in weights.items() if of_gates.fullmatch(name)]
-    eighths = [n / 8 for n in range(1, 129)]
-    for candidate in (stated, 4.0, *eighths):
-        if candidate is not None and all(inner_width(width, candidate) == inner for width, inner in gates):
-            return float(candidate)
+    for candidate in (float(stated or 4), 4.0, *(n / 8 for n in range(1, 129))):
+        if all(inner_width(width, candidate) == inner for width, inner in gates):
+            return candidate
     raise ConfigError(f"no expansion gives gates of {', '.join(f'{inner} for {width}' for width, inner in gates)}")
 
 
@@ -218,17 +173,11 @@ def load_original(model: RecursiveModel, weights: Mapping[str, Tensor]) -> None:
     """Load weights (our names) into the model.
 
     Raises:
-        ConfigError: a weight is missing, unexpected or of another shape.
+        RuntimeError: a weight is missing, unexpected or of another shape.
     """
     weights = dict(weights)
     if model.config.states == 1:
         weights.setdefault("initial_h", weights["initial_l"])
     if model.config.puzzle_emb_len == 0:
         weights.pop("puzzle_embedding.weight", None)
-    try:
-        model.load_state_dict({name: torch.as_tensor(value) for name, value in weights.items()})
-    except RuntimeError as error:
-        reason = str(error).splitlines()[1].strip() if "\n" in str(error) else str(error)
-        raise ConfigError(
-            f"the weights do not fit the config inferred from them: {reason}; state it: model.KEY=VALUE"
-        ) from None
+    model.load_state_dict({name: torch.as_tensor(value) for name, value in weights.items()})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -22,6 +24,13 @@ LOSSES = {"lm": "train.lm_loss", "q_halt": "train.q_halt_loss", "q_continue": "t
 _SEGMENT = re.compile(r"eval\.(z_H|z_L|logits|q_halt|q_continue)\.(\d+)")
 LIMITS = {"eval": 1e-5, "train": 1e-5, "grad": 1e-4}  # allowed in any case
 SPREAD = 16.0  # times the rounding of the type, beyond which it is another model: sums are taken in another order
+
+
+def checkpoint_of(arrays: Arrays, file: Path) -> Path:
+    """A recording's weights and config as the authors save them."""
+    weights = {k.removeprefix("param."): torch.from_numpy(v) for k, v in arrays.items() if k.startswith("param.")}
+    torch.save({"model": weights, "config": json.loads(str(arrays["config"]))}, file)
+    return file
 
 
 def reproduced(model: RecursiveModel, config: Config, recorded: Arrays) -> dict[str, np.ndarray]:

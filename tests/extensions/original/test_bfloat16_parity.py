@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from recordings import checkpoint_of
 
 from reason.config.schema import Config
 from reason.extensions.original.command import read_weights
@@ -28,8 +29,7 @@ def recording(name: str) -> dict[str, np.ndarray]:
 def test_x_is_equal_to_the_bit_and_logits_are_within_the_types_own_rounding(name: str, tmp_path: Path) -> None:
     """Four segments, beside twice the distance of the original in bfloat16 from the original in float32."""
     arrays = recording(name)
-    np.savez(tmp_path / "half.npz", **arrays)
-    weights, stated, _ = read_weights(tmp_path / "half.npz")
+    weights, stated, _ = read_weights(checkpoint_of(arrays, tmp_path / "half.pt"))
     ours = from_original(weights)
     section, shape, _ = inferred(ours, None, stated)
     model = RecursiveModel(Config.model_validate({"model": section}).model, shape, torch.bfloat16).eval()

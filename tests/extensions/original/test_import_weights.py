@@ -1,8 +1,6 @@
 """Checkpoints in the wrappings that people save, and puzzle identifiers, which a checkpoint has no names for."""
 
 import argparse
-import json
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -112,42 +110,59 @@ def test_prefixes_stack_in_any_order(prefix: str, here: Path) -> None:
 
 
 ARGUMENTS = argparse.Namespace(lr=1)
-REFUSED = (
-    ", and only tensors and plain values are unpickled; where it can be loaded, save the tensors alone: "
-    "torch.save(model.state_dict(), FILE)"
-)
+EMBEDDING, FAR = "embed_tokens.embedding_weight", "L_level.layers.1000000.mlp.down_proj.weight"
+NO_MODEL = "w.pt is no HRM or TRM"
+
+
+def changed(name: str, tensor: torch.Tensor) -> Weights:
+    return weights_of() | {name: tensor}
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({"args": ARGUMENTS}, f"w.pt holds argparse.Namespace{REFUSED}"),
-        ({"loss": np.float64(1.5)}, f"multiarray.scalar{REFUSED}"),
-        ({"curve": np.zeros(3)}, f"multiarray._reconstruct{REFUSED}"),
-        (torch.nn.Linear(2, 2), f"w.pt holds torch.nn.modules.linear.Linear{REFUSED}"),
-        ({"a": weights_of(), "b": weights_of()}, "holds several models: 'a', 'b'; save the weights of one alone"),
-        (
-            weights_of() | {"step": 3},
-            "not a state_dict, names to tensors: 'step' is int; save model.state_dict()",
-        ),
-        ([1, 2], "names to tensors: 'it' is list"),
-        ({}, "names to tensors: empty"),
-        (weights_of() | weights_of(prefix="model."), "is there twice, under two prefixes; save one model alone"),
+        ({"args": ARGUMENTS}, "holds more than tensors and plain values); save the tensors: torch.save(model.state"),
+        (torch.nn.Linear(2, 2), "holds more than tensors and plain values"),
+        ({"a": weights_of(), "b": weights_of()}, "w.pt holds 'a', 'b'; save the weights of one model alone"),
+        (weights_of() | {"step": 3}, "w.pt holds no state_dict, names to tensors"),
+        ([1, 2], "w.pt holds no state_dict"),
+        ({}, "w.pt holds no state_dict"),
+        (b"", "w.pt or the config beside it cannot be read"),
+        (b"f" * 100, "w.pt or the config beside it cannot be read"),
+        ({"somebody.else": torch.zeros(2)}, "weight somebody.else belongs to neither HRM nor TRM"),
+        (changed("H_init\x1b[31m", torch.zeros(8)), r"weight H_init\x1b[31m belongs to neither"),
+        ({EMBEDDING: torch.zeros(3, 4)}, "model.num_layers=0"),
+        (changed(EMBEDDING, torch.zeros(48)), NO_MODEL),
+        (changed(EMBEDDING, torch.zeros(0, 8)), NO_MODEL),
+        (changed(FAR, torch.zeros(8, 8)), NO_MODEL),
+        (changed("q_head.weight", torch.full((2, 8), float("nan"))), "weight q_head.weight holds a number that is inf"),
     ],
+    ids=range(15),
 )
-@pytest.mark.parametrize("zipped", [True, False])
-def test_what_else_is_in_a_file_is_named_and_not_unpickled(content: Any, said: str, zipped: bool, here: Path) -> None:
-    torch.save(content, "w.pt", _use_new_zipfile_serialization=zipped)
+def test_what_is_no_checkpoint_is_refused_and_not_unpickled(content: Any, said: str, here: Path) -> None:
+    if isinstance(content, bytes):
+        Path("w.pt").write_bytes(content)
+    else:
+        torch.save(content, "w.pt")
     (_,) = refusal(["import-weights", "w.pt", "run=r", "cells=16", *TYPED], said).splitlines()
     assert not (here / "r").exists()
 
 
-def test_a_plain_pickle_and_a_folder_are_named(here: Path) -> None:
-    (here / "w.pkl").write_bytes(pickle.dumps({"args": ARGUMENTS}))
-    (line,) = refusal(["import-weights", "w.pkl", "run=r"]).splitlines()
-    assert "w.pkl holds a pickle that torch.save did not write" in line
-    (here / "run/empty").mkdir(parents=True)
-    (here / "run/all_config.yaml").write_text(json.dumps({"arch": {}}))
-    torch.save(weights_of(), "run/step_10")
-    refusal(["import-weights", "run", "run=r"], "run is a folder; name the weights file in it, perhaps run/step_10")
-    refusal(["import-weights", "run/empty", "run=r"], "run/empty is a folder; name the weights file in it")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 1000, "w.pt or the config beside it cannot be read"),
+        ("arch: !!python/object/apply:os.getcwd []", "w.pt or the config beside it cannot be read"),
+        ("arch: {halt_max_steps: many}", NO_MODEL),
+        ("arch: {rope_theta: x}", NO_MODEL),
+        ("arch: {expansion: .nan}", NO_MODEL),
+        ("arch: {rms_norm_eps: 0.1}", "states rms_norm_eps=0.1; only 1e-05 is supported"),
+        ("x" * 1_000_001, "1,000,000 at most are read"),
+    ],
+)
+def test_settings_beside_the_weights_that_cannot_be(text: str, said: str, here: Path) -> None:
+    torch.save(weights_of(), "w.pt")
+    Path("all_config.yaml").write_text(text)
+    (_,) = refusal(["import-weights", "w.pt", "run=r", "cells=16", *TYPED], said).splitlines()
+    assert not (here / "r").exists()
+    refusal(["import-weights", ".", "run=r"], "no weights file at .")
