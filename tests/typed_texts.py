@@ -27,8 +27,8 @@ from reason.cli.solve import _text
 from reason.extensions.play.page import FAMILIES
 
 TEMPLATE = Path(__file__).parents[1] / "reason/extensions/play/template"
-BESIDE = {  # clues beside cells
-    "binary", "colouring", "futoshiki", "kakuro", "killer", "light-up", "nonogram", "pairs", "sudoku-jigsaw",
+BESIDE = {  # clues beside cells, or a grid without its frame
+    "arc", "binary", "colouring", "futoshiki", "kakuro", "killer", "light-up", "nonogram", "pairs", "sudoku-jigsaw",
 }  # fmt: skip
 READER = """
 require("readline").createInterface({ input: process.stdin }).on("line", (line) => {

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import http.server
+import tempfile
 import webbrowser
 from pathlib import Path
 
 from datasets_gen.typed import Parser
 from reason.errors import ConfigError
 from reason.extensions.play.page import Model, exported, play_page
-from reason.extensions.play.runtime import VERSION, kept_in, runtime
+from reason.extensions.play.runtime import KEPT, VERSION, runtime
 from reason.extensions.play.shipped import shipped, shown
-from reason.files import written_beside
+from reason.files import kept_in, written_beside
 from reason.pretrained import FOLDER
 
 PLAY = f"""Write a page in which trained networks solve puzzles step by step, and open it. The networks compute in the
@@ -40,14 +41,14 @@ def main(argv: list[str]) -> int:
     if arguments.output.is_dir():
         raise ConfigError(f"{arguments.output} is a folder; name a file: --output {arguments.output / 'play.html'}")
     models = _models(arguments.run)
-    script, binary = runtime(kept_in(), arguments.runtime)
+    script, binary = runtime(KEPT if KEPT.is_dir() else kept_in(KEPT, "play"), arguments.runtime)
     page = play_page(models, script, binary)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     with written_beside(arguments.output) as part:
         part.write_text(page, encoding="utf-8")
     print(f"{arguments.output}: {len(models)} models, {len(page) / 1e6:.1f} MB")
     if arguments.serve is not None:
-        return _serve(page.encode(), arguments.serve, not arguments.no_browser)
+        return _serve(page, arguments.serve, not arguments.no_browser)
     if not arguments.no_browser and not webbrowser.open(arguments.output.resolve().as_uri()):
         print("no browser was found; open the file")
     return 0
@@ -67,37 +68,18 @@ def _models(names: list[str]) -> list[Model]:
     return models + [shipped(name) for name in shown() if name not in named]
 
 
-class _Page(http.server.BaseHTTPRequestHandler):
-    """Answers every request for / with one page."""
-
-    def __init__(self, page: bytes, *given: object):
-        self.page = page
-        super().__init__(*given)  # type: ignore[arg-type]
-
-    def do_GET(self) -> None:
-        """The page, or 404."""
-        if self.path.partition("?")[0] != "/":
-            self.send_error(404)
-            return
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(self.page)))
-        self.end_headers()
-        self.wfile.write(self.page)
-
-    def log_message(self, format: str, *values: object) -> None:
-        """Nothing."""
-
-
-def _serve(page: bytes, port: int, opened: bool) -> int:
-    try:
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), functools.partial(_Page, page))
-    except (OSError, OverflowError) as error:
-        raise ConfigError(f"port {port} cannot be used ({error}); name another: --serve 8001") from None
-    address = f"http://127.0.0.1:{server.server_address[1]}/"
-    print(f"{address}   Ctrl-C ends it", flush=True)
-    if opened:
-        webbrowser.open(address)
-    with server:
-        server.serve_forever()
+def _serve(page: str, port: int, opened: bool) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "index.html").write_text(page, encoding="utf-8")
+        handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
+        try:
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+        except (OSError, OverflowError) as error:
+            raise ConfigError(f"port {port} cannot be used ({error}); name another: --serve 8001") from None
+        address = f"http://127.0.0.1:{port}/"
+        print(f"{address}   Ctrl-C ends it", flush=True)
+        if opened:
+            webbrowser.open(address)
+        with server:
+            server.serve_forever()
     return 0

@@ -13,7 +13,6 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from datasets_gen.progress import Progress
 from reason.errors import ConfigError
 from reason.files import written_beside
 
@@ -22,14 +21,7 @@ INTEGRITY = "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7Q
 ARCHIVE = f"onnxruntime-web-{VERSION}.tgz"
 SCRIPT, BINARY = "package/dist/ort.wasm.bundle.min.mjs", "package/dist/ort-wasm-simd-threaded.wasm"
 PACKAGE = f"/onnxruntime-web/-/{ARCHIVE}"
-BESIDE = Path(__file__).parent / "built"  # in a wheel: what `make play` left there
-
-
-def kept_in() -> Path:
-    """Where the runtime is kept: in the package where it can be written, else in the user's cache."""
-    if BESIDE.is_dir() or os.access(BESIDE.parent, os.W_OK):
-        return BESIDE
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reason" / "play"
+KEPT = Path(__file__).parent / "built"  # in a wheel: what `make play` left there
 
 
 def address() -> str:
@@ -45,17 +37,12 @@ def fetched() -> bytes:
     """
     try:
         with urllib.request.urlopen(address(), timeout=30) as answer:
-            size = int(answer.headers.get("Content-Length") or 0)
-            parts = []
-            with Progress(total=size or None, unit="B", unit_scale=True, desc=f"onnxruntime-web {VERSION}") as bar:
-                while part := answer.read(1 << 18):
-                    parts.append(part)
-                    bar.update(len(part))
+            package: bytes = answer.read()
     except (OSError, urllib.error.URLError, ValueError) as error:
         raise ConfigError(
             f"{address()} cannot be read ({error}); fetch it elsewhere and name the file: --runtime {ARCHIVE}"
         ) from None
-    return b"".join(parts)
+    return package
 
 
 def unpacked(package: bytes, source: str) -> tuple[str, bytes]:

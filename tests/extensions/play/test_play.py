@@ -12,7 +12,6 @@ import shutil
 import sys
 import tarfile
 import threading
-import urllib.error
 import urllib.request
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -49,7 +48,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A package in onnxruntime-web's place, which the pinned sum fits; nothing is kept in the package's folder."""
     content = npm_package(**{runtime.SCRIPT: MODULE.encode(), runtime.BINARY: b"\0asm"})
     monkeypatch.setattr(runtime, "INTEGRITY", base64.b64encode(hashlib.sha512(content).digest()).decode())
-    monkeypatch.setattr(play, "kept_in", lambda: tmp_path / "kept")
+    monkeypatch.setattr(play, "KEPT", tmp_path / "kept")
     file = tmp_path / runtime.ARCHIVE
     file.write_bytes(content)
     return file
@@ -111,17 +110,19 @@ def test_nothing_of_a_run_is_markup() -> None:
     assert data_of(html)["models"][0]["title"] == hostile
 
 
-def test_served_to_this_computer_alone() -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), lambda *given: play._Page(b"<p>page", *given))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_address[1]}"
-    with server:
-        with urllib.request.urlopen(f"{address}/") as answer:
-            assert answer.read() == b"<p>page"
-            assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
-        with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"{address}/../etc/passwd")
-        server.shutdown()
+@pytest.mark.usefixtures("few")
+def test_served_to_this_computer_alone(tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    got: list[bytes] = []
+
+    def served(server: ThreadingHTTPServer) -> None:
+        assert server.server_address[0] == "127.0.0.1"
+        threading.Thread(target=server.handle_request).start()
+        got.append(urllib.request.urlopen(f"http://127.0.0.1:{server.server_address[1]}/").read())
+
+    monkeypatch.setattr(ThreadingHTTPServer, "serve_forever", served)
+    words = ["play", "--output", str(tmp_path / "p.html"), "--no-browser", "--runtime", str(package), "--serve"]
+    output([*words, "8437"], "http://127.0.0.1:8437/   Ctrl-C ends it")
+    assert got == [(tmp_path / "p.html").read_bytes()]
 
 
 @pytest.mark.usefixtures("few")

@@ -189,14 +189,6 @@ def test_puzzles_without_an_answer_are_told(opened: Open) -> None:
     said = page.locator("#said")
     assert "A clue stands twice" in said.inner_text()
     assert page.locator("#board i.wrong").count() == 2
-    for puzzle, words in {
-        "1234567........8.." + "." * 63: "no grid has all of these clues",
-        "." * 81: "several grids fit",
-        "." * 40 + "3" + "." * 40: "several grids fit",
-    }.items():
-        page.locator("#text").fill(puzzle)
-        page.locator("#typed button").click()
-        assert words in said.inner_text()
     page.goto(page.url.partition("#")[0] + link(model="maze", puzzle="S#.\n##.\n..G"))
     api.expect(said).to_contain_text("no path leads there")
 
@@ -270,18 +262,18 @@ def test_a_worker_that_fails_is_told_and_replaced(opened: Open) -> None:
 
 
 def test_a_link_holds_the_puzzle_and_a_crafted_one_is_refused(opened: Open) -> None:
-    page = opened(link(model="maze", puzzle="S..\n##.\nG..", steps=7, tries=4, noise=0.3))
+    page = opened(link(model="maze", puzzle="S..\n##.\nG..", steps=7, tries=4))
     state = page.evaluate("play.state()")
     assert (state["question"]["rows"], state["model"]) == (3, "maze")
-    values = [page.locator(f"#{name}").input_value() for name in ("steps", "tries", "noise")]
-    assert values == ["7", "4", "0.3"]
+    values = [page.locator(f"#{name}").input_value() for name in ("steps", "tries")]
+    assert values == ["7", "4"]
     markup = "<img src=x onerror=alert(1)>"
-    page = opened(link(model=markup, puzzle=markup, steps="1e9", tries="<b>", noise="-4"))
+    page = opened(link(model=markup, puzzle=markup, steps="1e9", tries="<b>"))
     assert "The link names a model that this page does not hold" in page.locator("#said").inner_text()
-    page = opened(link(model="sudoku", puzzle=markup, steps="1e9", tries="<b>", noise="-4"))
+    page = opened(link(model="sudoku", puzzle=markup, steps="1e9", tries="<b>"))
     assert page.locator("#said").inner_text() == "The puzzle of the link: “<” is no cell of this puzzle."
     assert page.locator("main img").count() == 0
-    assert [page.locator(f"#{name}").input_value() for name in ("steps", "tries", "noise")] == ["32", "1", "0"]
+    assert [page.locator(f"#{name}").input_value() for name in ("steps", "tries")] == ["32", "1"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -7,12 +7,12 @@
   const thinker = new Thinker(worker, at("runtime").textContent);
   const KEPT = 16, MOST = 64; // tiles that stay, tries until the rules hold
   let model, family, question, given, board; // the puzzle and its drawing
-  let tries = [], chosen = 0, shown = 0, cursor = 0, brush = null, seed = 0;
+  let tries = [], chosen = 0, shown = 0, cursor = 0, brush = null;
   let job = null, running = false, run = 0; // `run` numbers what computes, so that an older one sees that it has ended
 
   // ---- the puzzle
 
-  function pickModel(name, asked = null) {
+  function pickModel(name) {
     model = models.find((one) => one.name === name) ?? models[0];
     family = FAMILIES[model.family];
     for (const button of at("models").children) button.setAttribute("aria-pressed", String(button.value === model.name));
@@ -20,35 +20,25 @@
     at("about").textContent = model.summary ?? "";
     at("text-label").textContent = model.family === "addition" ? "Type a sum" : model.family === "maze" ? "Paint on the board, or paste a maze" : "Type into the board, or paste a puzzle";
     brush = family.brushes ? family.brushes[0][1] : null;
-    offerExamples();
-    setQuestion(asked ?? firstQuestion());
-  }
-
-  function firstQuestion() {
-    if (family.random) return family.random(model, 15, 15, uniform(seed, 1));
-    const example = family.examples.find(([, text]) => text !== null && readable(text));
-    return example ? family.read(example[1], model) : family.empty(model);
-  }
-
-  function readable(text) {
-    try {
-      return Boolean(family.read(text, model));
-    } catch (error) {
-      if (error instanceof Unreadable) return false;
-      throw error;
-    }
-  }
-
-  function offerExamples() {
-    const offers = family.examples.filter(([, text]) => text === null || readable(text)).map(([name, text]) => [
-      name,
-      () => (text === null ? family.read(`${Math.floor(Math.random() * 1000)}+${Math.floor(Math.random() * 1000)}`, model) : family.read(text, model)),
-    ]);
-    if (family.random)
-      for (const size of model.any_size ? [10, 15, 20, 30] : [model.rows])
-        offers.push([`${size} × ${size}`, () => family.random(model, size, size, uniform(Date.now()))]);
-    if (family.random || !offers.length) offers.push(["empty", () => family.empty(model)]);
+    const offers = examples();
     at("examples").replaceChildren(...offers.map(([name, make]) => button(name, () => setQuestion(make()))));
+    setQuestion(offers[0][1]());
+  }
+
+  // What fits the model: names, and what makes each question.
+  function examples() {
+    const offers = [];
+    for (const [name, text] of family.examples)
+      try {
+        family.read(text, model);
+        offers.push([name, () => family.read(text, model)]);
+      } catch (error) {
+        if (!(error instanceof Unreadable)) throw error;
+      }
+    if (family.random)
+      for (const size of model.any_size ? [15, 10, 20, 30] : [model.rows])
+        offers.push([`${size} × ${size}`, () => family.random(model, size, size, uniform(Date.now()))]);
+    return offers.length && !family.random ? offers : [...offers, ["empty", () => family.empty(model)]];
   }
 
   function setQuestion(next) {
@@ -97,17 +87,16 @@
 
   const number = (id, least, most) => Math.min(most, Math.max(least, Math.round(Number(at(id).value)) || least));
   const steps = () => number("steps", 1, 512);
-  const sigma = () => Number(at("noise").value);
 
   async function begin(count) {
     const first = tries.length ? Math.max(...tries.map((one) => one.number)) + 1 : 1;
     const fresh = Array.from({ length: count }, (_, k) => {
       const number = first + k;
-      const moved = symmetry(model.symmetry, question, model.characters.length, number, uniform(seed, number));
+      const moved = symmetry(model.symmetry, question, model.characters.length, number, uniform(0, number));
       return { number, ...moved, back: moved.names.reduce((back, name, token) => ((back[name] = token), back), []), frames: [] };
     });
     const boards = fresh.map(({ source, names }) => ({ ...question, tokens: source.map((i) => names[question.tokens[i]]) }));
-    const id = await thinker.begin(model, boards, fresh.map((one) => one.number), { seed, sigma: sigma() });
+    const id = await thinker.begin(model, boards, fresh.map((one) => one.number));
     tries = [...tries, ...fresh].slice(-Math.max(KEPT, count));
     chosen = tries.indexOf(fresh[0]);
     job = { id, fresh };
@@ -333,7 +322,6 @@
   at("scrubber").addEventListener("input", () => { stop(); shown = Math.min(Number(at("scrubber").value), tries[chosen]?.frames.length ?? 0); draw(); tellStep(true); });
   at("another").addEventListener("click", () => { job = null; think(count(), pace); });
   at("until").addEventListener("click", untilRulesHold);
-  at("noise").addEventListener("input", () => { at("sigma").textContent = at("noise").value; forget(); });
   at("steps").addEventListener("change", () => { at("steps").value = steps(); draw(); remember(); });
   at("tries").addEventListener("change", forget);
   at("typed").addEventListener("submit", (event) => {
@@ -423,7 +411,7 @@
   // ---- the link
 
   function remember() {
-    const values = new URLSearchParams({ model: model.name, puzzle: family.write(question, model), steps: steps(), tries: at("tries").value, noise: at("noise").value });
+    const values = new URLSearchParams({ model: model.name, puzzle: family.write(question, model), steps: steps(), tries: at("tries").value });
     history.replaceState(null, "", `#${values}`);
   }
 
@@ -444,8 +432,6 @@
     const take = (id, fits) => values.has(id) && fits(Number(values.get(id))) && (at(id).value = Number(values.get(id)));
     take("steps", (v) => Number.isInteger(v) && v >= 1 && v <= 512);
     take("tries", (v) => [1, 4, 8].includes(v));
-    take("noise", (v) => v >= 0 && v <= 1);
-    at("sigma").textContent = at("noise").value;
     remember();
   }
 

@@ -2,7 +2,7 @@
 // The page's end of the worker: calls become promises; a worker that fails is replaced at the next call.
 class Thinker {
   constructor(source, runtime) {
-    Object.assign(this, { source, runtime, worker: null, waiting: new Map(), ticket: 0, job: 0, graphs: new Map() });
+    Object.assign(this, { source, runtime, worker: null, waiting: new Map(), ticket: 0, job: 0, graphs: new Set() });
   }
 
   static bytes(text) {
@@ -43,18 +43,18 @@ class Thinker {
   }
 
   // A batch of tries at one puzzle; `numbers`: from 1, the first sees the puzzle as it stands.
-  async begin(model, boards, numbers, { seed = 0, sigma = 0, state = null } = {}) {
+  async begin(model, boards, numbers, { state = null } = {}) {
     await this.ready();
     const { rows, columns } = boards[0], id = ++this.job;
     const shape = model.any_size ? [boards.length, rows, columns] : [boards.length, rows * columns];
     let graphs = null; // the worker keeps those it has seen
     if (!this.graphs.has(model.name)) {
       graphs = { start: await Thinker.unpacked(model.files.start), step: await Thinker.unpacked(model.files.step) };
-      this.graphs.set(model.name, true);
+      this.graphs.add(model.name);
     }
     if (state === null && model.first) state = Object.fromEntries(model.state.map((name) => [name, new Float32Array(Thinker.bytes(model.first[name]).buffer)]));
     const known = { name: model.name, graphs: model.graphs, drawn: model.drawn, state: model.state };
-    await this.call("begin", { id, model: known, graphs, tokens: boards.flatMap((board) => board.tokens), shape, numbers, seed, sigma, state });
+    await this.call("begin", { id, model: known, graphs, tokens: boards.flatMap((board) => board.tokens), shape, numbers, state });
     return id;
   }
 

@@ -10,7 +10,7 @@ const answers = {
   },
 
   // A batch of boards; `state`: the parts of try 1's first state, in place of drawn ones or the model's own.
-  async begin({ id, model, graphs, tokens, shape, numbers, seed, sigma, state }) {
+  async begin({ id, model, graphs, tokens, shape, numbers, state }) {
     if (!sessions.has(model.name)) {
       const [start, step] = [await ort.InferenceSession.create(graphs.start), await ort.InferenceSession.create(graphs.step)];
       sessions.set(model.name, { start, step });
@@ -22,28 +22,25 @@ const answers = {
     for (const name of model.state) {
       const data = now[name]?.data ?? new Float32Array(now.x.size);
       numbers.forEach((number, row) => {
-        const draw = normal(uniform(seed, number, 1));
+        const draw = normal(uniform(0, number, 1));
         if (model.drawn.includes(name)) for (let i = 0; i < each; i++) data[row * each + i] = draw();
       });
       if (state && numbers[0] === 1) data.set(state[name]);
       now[name] = new ort.Tensor("float32", data, now.x.dims);
     }
-    job = { id, model, step, now, rows, each, sigma, kicks: numbers.map((number) => normal(uniform(seed, number, 2))) };
+    job = { id, model, step, now, rows, each };
     return {};
   },
 
   // One supervision step: logits, the halting probability and ‖z_m − z_{m−1}‖ of each try.
   async step({ id }) {
     if (!job || job.id !== id) return { gone: true };
-    const { model, step, now, rows, each, sigma, kicks } = job, began = performance.now();
+    const { model, step, now, rows, each } = job, began = performance.now();
     const said = await step.run(now), change = new Float32Array(rows);
     for (const name of model.state) {
       const old = now[name].data, data = said[`next_${name}`].data;
       for (let row = 0; row < rows; row++)
-        for (let i = row * each; i < (row + 1) * each; i++) {
-          if (sigma) data[i] += sigma * kicks[row]();
-          change[row] += (data[i] - old[i]) ** 2;
-        }
+        for (let i = row * each; i < (row + 1) * each; i++) change[row] += (data[i] - old[i]) ** 2;
       now[name] = new ort.Tensor("float32", data, now.x.dims);
     }
     const halting = said.halt ? Float32Array.from(said.halt.data, (logit) => 1 / (1 + Math.exp(-logit))) : null;
