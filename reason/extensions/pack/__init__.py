@@ -3,5 +3,5 @@
 from reason.plugins import COMMANDS, Command
 
 COMMANDS["pack"] = Command(
-    "reason.extensions.pack.command:main", "put a run into one file, from which --resume continues"
+    "reason.extensions.pack.archive:main", "put a run into one file, from which --resume continues"
 )

@@ -1,4 +1,4 @@
-"""One file that carries a run elsewhere: its config, its newest checkpoint, its metrics.
+"""reason pack: one file that carries a run elsewhere, with its config, its newest checkpoint and its metrics.
 
 A gzipped tar of a run's own files. gzip's CRC covers all of them, and the checkpoint's manifest its own.
 """
@@ -8,57 +8,55 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import shlex
 import shutil
 import tarfile
 import zlib
 from pathlib import Path
 
-from datasets_gen.scratch import scratch_beside
+from datasets_gen.typed import Parser, typed
 from reason.errors import ConfigError
-from reason.files import naming
-from reason.runs.directory import PACKED, ROOT, read_record, refuse_existing, refuse_no_run
+from reason.files import readable_size
+from reason.runs.directory import PACKED, ROOT, is_archive, read_record, refuse_no_run
 from reason.runs.folders import new_path
-from reason.training.checkpoint import FILES, MANIFEST, NEEDED, readable
+from reason.training.checkpoint import FILES, MANIFEST, NEEDED, best_checkpoint, readable
 
+PACK = f"""Put a run's config, newest checkpoint and metrics into one file.
+
+  reason pack runs/mine                        runs/mine{PACKED}
+  reason pack runs/mine /backup/mine{PACKED}
+  python train.py run=mine{PACKED} --resume     unpacks to runs/mine and resumes
+  python train.py mine{PACKED} run=DIR --resume unpacks to DIR
+
+The resumed run equals the packed one bit for bit; the best checkpoint is kept only if it is the newest."""
 BESIDE = ("config.json", "metrics.jsonl", "wandb-id")  # the checkpoint
 MEMBER = re.compile(
     rf"{'|'.join(map(re.escape, BESIDE))}|checkpoints/step-[0-9]{{6,18}}/[\w-]+\.(json|safetensors)", re.A
 )
 
 
-def folder_of(archive: Path) -> Path:
-    """The folder under runs/ that an archive unpacks to unless another is named."""
-    return ROOT / archive.name.removesuffix(PACKED)
-
-
-def unpacked(archive: Path, run: Path | None) -> Path:
-    """The folder that an archive is unpacked to: `run`, or `folder_of`.
-
-    Raises:
-        ConfigError: the folder is there already, or torchrun has started this process.
-    """
-    run = run or folder_of(archive)
-    if int(os.environ.get("RANK", "0")):
-        raise ConfigError(f"unpack {archive} before torchrun: tar xzf {archive} in a folder of its own")
-    if (run / "config.json").exists():
-        raise ConfigError(
-            f"{run} is there already, from this archive or another: go on with run={run}, or name run=DIR"
-        )
-    unpack_run(archive, run)
-    return run
-
-
-def pack_run(run: Path, out: Path) -> None:
-    """Write the archive in one rename.
-
-    Raises:
-        ConfigError: there is no checkpoint to pack, or `out` is there already.
-    """
+def main(argv: list[str]) -> int:
+    """Pack; returns the exit status."""
+    parser = Parser(prog="reason pack", description=PACK)
+    parser.add_argument("run", metavar="RUN")
+    parser.add_argument("out", nargs="?", metavar="OUT", help=f"the file to write (default RUN{PACKED})")
+    arguments = parser.parse_args(argv)
+    run = Path(arguments.run.removeprefix("run="))
     read_record(run)
+    named = run.resolve() if run.name in ("", "..") else run  # "." from inside a run
+    out = Path(arguments.out) if arguments.out else named.with_name(named.name + PACKED)
+    if not is_archive(out):
+        raise ConfigError(f"{out}: an archive ends in {PACKED}")
     if (newest := next(readable(run), None)) is None:
         raise ConfigError(f"{run} holds no checkpoint that can be read; there is nothing to go on with")
     with new_path(out, "name another file, or remove it") as packed:
         _pack(run, packed, newest)
+    print(f"{out}: {readable_size(out.stat().st_size)}")
+    best = best_checkpoint(run)
+    if best is not None and best != newest:
+        print(f"the best checkpoint so far, {best.name}, is not packed; later checkpoints compete for the best")
+    print(typed(f"resume with: python train.py {shlex.quote(f'run={out}')} --resume"))
+    return 0
 
 
 def _pack(run: Path, out: Path, checkpoint: Path) -> None:
@@ -77,18 +75,21 @@ def _pack(run: Path, out: Path, checkpoint: Path) -> None:
             archive.add(path, name, filter=plain)
 
 
-def unpack_run(archive: Path, run: Path) -> None:
-    """Make the folder `run` from an archive, whole or not at all; nothing but a run's own files is taken out.
+def unpacked(archive: Path, run: Path | None) -> Path:
+    """The folder that an archive is unpacked to, whole or not at all: `run`, or one of its name under runs/.
+
+    Nothing but a run's own files is taken out.
 
     Raises:
-        ConfigError: the archive is missing, torn, changed or no run's, or `run` already holds one.
+        ConfigError: the archive is missing, torn, changed or no run's; the folder is there already; or torchrun has
+            started this process.
     """
+    run = run or ROOT / archive.name.removesuffix(PACKED)
+    if int(os.environ.get("RANK", "0")):
+        raise ConfigError(f"unpack {archive} before torchrun: tar xzf {archive} in a folder of its own")
     if not archive.is_file():
         raise ConfigError(f"no archive at {archive}; `reason pack RUN` makes one")
-    refuse_existing(run)
-    if run.exists() and any(run.iterdir()):
-        raise ConfigError(f"{run} is not empty; name another folder with run=DIR")
-    with scratch_beside(run) as scratch, naming(run):
+    with new_path(run, f"go on with run={run}, or name run=DIR") as scratch:
         try:
             with tarfile.open(archive, mode="r:gz") as packed:
                 for member in packed:
@@ -106,9 +107,5 @@ def unpack_run(archive: Path, run: Path) -> None:
                     pass
         except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise ConfigError(f"{archive} is torn ({error}); copy it again, or pack the run anew") from None
-        if not (scratch / "config.json").exists():
-            raise ConfigError(f"{archive} is no run's archive: it holds no config.json; `reason pack RUN` makes one")
         refuse_no_run(scratch, str(archive), "pack the run anew")
-        if run.exists():
-            run.rmdir()
-        scratch.rename(run)
+    return run
