@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from reason.nn.dtypes import at_least_float32
 from reason.nn.geometry import UNKNOWN, Geometry
 
-
-class Constants(Protocol):
-    """The constants of one puzzle shape (`reason.models.layout.Layout`)."""
-
-    def geometry(self, context: Context) -> Geometry:
-        """What a mixer reads of the puzzles of `context`."""
+if TYPE_CHECKING:
+    from reason.models.layout import Layout
 
 
 @dataclass(frozen=True)
@@ -30,21 +25,17 @@ class Context:
     x: Tensor  # (B, S', D): the encoded puzzle x̂; S' = prefix + positions of the cells
     mask: Tensor | None = None  # (B, S', 1): 0 at positions that take no part, such as walls; None: all take part
     relations: tuple[Tensor, ...] = ()  # for each relation the instances of each puzzle, (B, M, C + P'), −1 absent
-    layout: Constants | None = None
+    layout: Layout | None = None  # the constants of the puzzles' shape
 
     @cached_property
     def geometry(self) -> Geometry:
         """What the mixers read of these puzzles, computed on first access."""
         return UNKNOWN if self.layout is None else self.layout.geometry(self)
 
-    def each(self, change: Callable[[Tensor], Tensor]) -> Context:
-        """Every tensor with B rows changed alike."""
-        mask = None if self.mask is None else change(self.mask)
-        return replace(self, x=change(self.x), mask=mask, relations=tuple(map(change, self.relations)))
-
     def rows(self, which: slice | Tensor) -> Context:
         """Some of the puzzles."""
-        return self.each(lambda tensor: tensor[which])
+        mask = None if self.mask is None else self.mask[which]
+        return replace(self, x=self.x[which], mask=mask, relations=tuple(each[which] for each in self.relations))
 
     def detach(self) -> Context:
         """The same numbers without a gradient."""

@@ -332,7 +332,7 @@ def _detached(state: State) -> State:
 
 def _filled(carry: Carry, fresh: Batch) -> Batch:
     """The carry's puzzles, halted rows taken from `fresh`."""
-    return fresh.merge(carry.batch, partial(_rows, carry.halted))
+    return fresh.each(partial(_rows, carry.halted), carry.batch)
 
 
 def _where(rows: Tensor, chosen: State, other: State) -> State:

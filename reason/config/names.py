@@ -63,6 +63,8 @@ NAMES = {
 
 LEFT: dict[str, object] = {  # settings of earlier versions and of extensions, each with the value that it has without
     "model.tolerance": 1e-4,
+    "model.kernel": 3,
+    "model.puzzle_emb_ndim": None,
     "model.gradient_checkpointing": "auto",
     "model.gate": "none",
     "init_layers": "same",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+import torch
 from torch import Tensor
-
-from reason.nn.draws import normal_like
 
 VectorField = Callable[[Tensor], Tensor]  # z ↦ dz/dt, any shape
 Noise = Literal["none", "additive", "multiplicative"]
@@ -25,6 +24,15 @@ def euler_maruyama(z: Tensor, f: Tensor, dt: float, noise: Noise, sigma: float, 
         return moved
     kick = normal_like(f) if zeta is None else zeta
     return moved + (sigma * dt**0.5) * (kick if noise == "additive" else f * kick)
+
+
+def normal_like(z: Tensor) -> Tensor:
+    """N(0, 1) in z's shape, type and device, whatever the order of z in memory.
+
+    `torch.randn_like` follows that order: its numbers depend on it, and on a CPU those of a transposed tensor are drawn
+    one by one, seven times as slowly.
+    """
+    return torch.randn(z.shape, dtype=z.dtype, device=z.device)
 
 
 def integrate(velocity: VectorField, z: Tensor, time: float, steps: int, method: Integrator) -> Tensor:

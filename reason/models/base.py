@@ -1,11 +1,21 @@
-"""The model protocol: encode, initial_state, step and readout; an optional map for the analysis of the dynamics."""
+"""What every reasoner is: a discrete dynamical system z ← F(z, x̂) with a readout, in four verbs.
+
+    context = model.encode(batch)                   tokens (B, S) -> x̂ (B, S', D), the parameters of the dynamics
+    state = model.initial_state(context)            z_0, a named tuple of (B, S', D)
+    state = model.step(state, context)              z_{k+1} = F(z_k, x̂)
+    logits = model.readout(state, context).logits   (B, S, V): an answer, after any step
+
+State goes in and comes out as a value, and the module remembers nothing between calls. So `reason.rollout`, which
+trains, evaluates and solves, decides alone how many steps are taken, where the gradient ends and when a row halts.
+Letters: B rows (puzzles), S cells, S' positions (prefix and cells; with symbols K for each cell), D width, V tokens.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -42,17 +52,12 @@ class Shape(BaseConfig):
 
     def difference(self, trained: Shape) -> str:
         """What keeps a model of shape `trained` from reading puzzles of this shape, in words."""
-        sizes = (self.seq_len, self.vocab_size), (trained.seq_len, trained.vocab_size)
-        if sizes[0] != sizes[1]:
-            (cells, tokens), (of_cells, of_tokens) = sizes
-            return f"{cells} cells and {tokens} tokens, the model was built for {of_cells} cells and {of_tokens} tokens"
-        identifiers, of_identifiers = self.num_puzzle_identifiers, trained.num_puzzle_identifiers
-        if identifiers not in (1, of_identifiers):
-            return f"{identifiers} puzzle identifiers, the model was built for {of_identifiers}"
-        unlike = [
-            key for key in type(self.structure).model_fields
-            if getattr(self.structure, key) != getattr(trained.structure, key)
-        ]  # fmt: skip
+        if (self.seq_len, self.vocab_size) != (trained.seq_len, trained.vocab_size):
+            here, there = (f"{shape.seq_len} cells and {shape.vocab_size} tokens" for shape in (self, trained))
+            return f"{here}, the model was built for {there}"
+        if (count := self.num_puzzle_identifiers) not in (1, trained.num_puzzle_identifiers):
+            return f"{count} puzzle identifiers, the model was built for {trained.num_puzzle_identifiers}"
+        unlike = [key for key, value in self.structure if value != getattr(trained.structure, key)]
         return f"other {', '.join(unlike) or 'puzzle identifiers'} than the set that the model was built for"
 
 
@@ -64,15 +69,11 @@ class Batch(NamedTuple):
     identifiers: Tensor  # (B,)
     relations: tuple[Tensor, ...] = ()  # for each relation of the structure, seen or not, (B, M, C + P'), int16
 
-    def each(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        """Every tensor changed alike: moved to a device, or some of its rows."""
-        relations = tuple(map(change, self.relations))
-        return Batch(change(self.inputs), change(self.labels), change(self.identifiers), relations)
-
-    def merge(self, other: Batch, change: Callable[[Tensor, Tensor], Tensor]) -> Batch:
-        """Every tensor merged with that of `other`."""
-        inputs, labels, identifiers = (change(a, b) for a, b in zip(self[:3], other[:3], strict=True))
-        return Batch(inputs, labels, identifiers, tuple(map(change, self.relations, other.relations)))
+    def each(self, change: Callable[..., Tensor], *others: Batch) -> Batch:
+        """Every tensor changed alike, given that of each of `others`: moved to a device, some of its rows, merged."""
+        inputs, labels, identifiers = map(change, self[:3], *(other[:3] for other in others))
+        relations = map(change, self.relations, *(other.relations for other in others))
+        return Batch(inputs, labels, identifiers, tuple(relations))
 
 
 IGNORE = -100
@@ -106,10 +107,8 @@ class ModelConfig(BaseConfig):
         """Tensors of a state; of two the first is the high state z_H, the second the low state z_L."""
         return 1
 
-    @property
-    def reads_identifiers(self) -> bool:
-        """Whether the puzzles' identifiers are read."""
-        return False
+    reads_identifiers: ClassVar[bool] = False  # of puzzles
+    mixed_precision: ClassVar[bool] = False  # are products narrower than states where that is asked (`autocast`)?
 
     @property
     def takes_marks(self) -> bool:
@@ -121,11 +120,6 @@ class ModelConfig(BaseConfig):
         """None where a gradient passes from a step of the model to the one before; else what to type for it."""
         return None
 
-    @property
-    def mixed_precision(self) -> bool:
-        """Whether products are computed in a narrower type than states where that is asked (`Reasoner.autocast`)."""
-        return False
-
     def check(self, config: Any) -> None:
         """Raise ConfigError (by `require`) where the rest of the whole config does not fit this section."""
 
@@ -135,7 +129,7 @@ class ModelConfig(BaseConfig):
 
 
 class Reasoner(nn.Module, ABC):
-    """z ← F(z, x̂) with a readout. State goes in and comes out as a value; the module remembers nothing."""
+    """The four verbs, and what may be asked of some families beside them."""
 
     shape: Shape
     dtype: torch.dtype  # of states; weights are float32
@@ -153,28 +147,21 @@ class Reasoner(nn.Module, ABC):
 
     @abstractmethod
     def step(self, state: State, context: Context) -> State:
-        """One step of the model: a supervision step of a recursive model, one loop of a looped model.
+        """One step: a supervision step of a recursive model, one loop of a looped model.
 
         The config says how far back the gradient reaches.
         """
-
-    def path(self, state: State, context: Context) -> list[State]:
-        """The states after each network call of one `step` (each cycle where one integration is a cycle).
-
-        The last one is what `step` returns.
-        """
-        return [self.step(state, context)]
 
     @abstractmethod
     def readout(self, state: State, context: Context, step: int | None = None) -> Readout:
         """Logits, halting and gate values of the state after `step` steps, counted from 1; None: a final readout."""
 
-    def write_on(self, prompt: Tensor, count: int, steps: int, end: int | None = None) -> Tensor:
-        """Up to `count` tokens (B, n) after those of a prompt, each the likeliest after `steps` steps; ends at `end`.
+    def path(self, state: State, context: Context) -> list[State]:
+        """The states after each network call of a `step`, or each cycle where one integration is a cycle."""
+        return [self.step(state, context)]
 
-        Raises:
-            ConfigError: the model is not causal.
-        """
+    def write_on(self, prompt: Tensor, count: int, steps: int, end: int | None = None) -> Tensor:
+        """Up to `count` tokens (B, n) behind a prompt, each the likeliest after `steps` steps; `end` is the last."""
         raise ConfigError(f"{type(self).__name__} is not causal, so it writes no text; give it cells to fill")
 
     def begun_from(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -182,11 +169,7 @@ class Reasoner(nn.Module, ABC):
         return weights
 
     def map(self, state: State, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        """(g, z): the map z ↦ g(z) named by `kind`, and the argument z of g that corresponds to the state.
-
-        Raises:
-            NotImplementedError: the family does not state `MAPS`.
-        """
+        """(g, z): the map z ↦ g(z) named by `kind`, and the argument z of g that corresponds to the state."""
         raise NotImplementedError(f"{type(self).__name__} has no map")
 
     def map_inside(self, state: State, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
@@ -198,7 +181,7 @@ class Reasoner(nn.Module, ABC):
         g, z = self.map(state, context, kind)
         if context.mask is None:
             return g, z
-        kept = context.mask.to(z.dtype).view(len(z), *[1] * (z.ndim - 3), -1, 1)
+        kept = context.mask.to(z.dtype).view(len(z), *[1] * (z.ndim - 3), -1, 1)  # z is (B, S', D) or (B, n, S', D)
         return lambda z: g(z) * kept, z
 
     def input_state(self, context: Context) -> State:
@@ -207,23 +190,18 @@ class Reasoner(nn.Module, ABC):
         return type(start)(*(context.x if z is start[0] else z for z in start))
 
     def reads(self, shape: Shape) -> bool:
-        """Can the model, after `add_shape`, read puzzles of this shape?"""
+        """Whether the model can, after `add_shape`, read puzzles of this shape."""
         return shape == self.shape
 
     def add_shape(self, shape: Shape) -> None:
         """Take puzzles of this shape, which the model `reads`, beside those that it was built for."""
-        assert self.reads(shape), "asked before"
 
     def balance_weights(self) -> list[nn.Parameter]:
         """w of AlgGradNorm: every loss term has a gradient in at least one of them; an empty list: no balancing."""
         return []
 
     def freeze_embedding(self) -> None:
-        """Stop training everything that x̂ is made of.
-
-        Raises:
-            NotImplementedError: the model has no such part.
-        """
+        """Stop training everything that x̂ is made of."""
         raise NotImplementedError(f"{type(self).__name__} has no embedding to freeze")
 
     def networks(self) -> Sequence[nn.Module]:
@@ -238,8 +216,8 @@ class Reasoner(nn.Module, ABC):
     def autocast(self) -> contextlib.AbstractContextManager[None]:
         """torch.autocast to `products` for what is entered within, or nothing where there are none.
 
-        A family enters it in `encode`, `step` and `readout` around its products; `map` computes in the type of its
-        argument. Casts of weights are not cached: the cast of a call without gradient would serve calls with one.
+        A family enters it around its products; `map` computes in the type of its argument. Casts of weights are not
+        cached: the cast of a call without gradient would serve calls with one.
         """
         if self.products is None:
             return contextlib.nullcontext()

@@ -1,6 +1,8 @@
-"""All of a model that depends on the puzzle's size: constants, looked up by the number of cells.
+"""Where tokens enter and leave a model, and where its positions lie: constants of one size of puzzles.
 
-A model without a size-bound weight (no MLP over cells, no learned positions) serves every size of its family.
+Weights of most models do not depend on the size of a board: no MLP over cells, no learned positions. Such a model
+serves every size of its family. What does depend on the size, and is not learned, lies in a `Layout`, one for each size
+that the model has met. `encode` looks it up by the number of cells and hands it on in the `Context`.
 """
 
 from __future__ import annotations
@@ -16,38 +18,39 @@ from reason.models.mixing import MIXERS, MixingConfig
 from reason.nn.geometry import Geometry, factored, incidence, pooling
 from reason.nn.rope import rotary_2d_table, rotary_table
 
-IMPOSSIBLE = -1e4  # the logit of a token that is no symbol, where a model has one position for each symbol
+IMPOSSIBLE = -1e4  # the logit of a token that a cell cannot hold; bfloat16 and float16 hold it
 
 
 class Layout(nn.Module):
-    """One puzzle shape: geometry, and where tokens enter and leave.
+    """One puzzle shape: the constants of its geometry, and the way of tokens in and of logits out.
 
-    With symbols a cell has K positions, and position (s, k) embeds 0: cell s holds symbol k; 1: it holds another one;
-    2 + i: it holds the i-th of the tokens that are no symbols (Sudoku: 2 padding, 3 blank).
+    A cell is one position, which embeds its token. With symbols a cell has K positions, and position (s, k) embeds 0:
+    cell s holds symbol k; 1: it holds another one; 2 + i: it holds the i-th of the tokens that are no symbols (Sudoku:
+    2 padding, 3 blank). So no weight tells symbols apart, and renamed symbols give the renamed answer.
     """
 
-    rotary: Tensor | None
-    pool: Tensor | None
-    spread: Tensor | None
-    kinds: Tensor | None
-    columns: Tensor | None
-    others: Tensor | None
+    rotary: Tensor | None  # (2, S', D/heads)
+    pool: Tensor | None  # (G, S)
+    spread: Tensor | None  # (S, G)
+    kinds: Tensor | None  # (V, K): the embedding of a position for symbol k whose cell holds token v
+    columns: Tensor | None  # (K,) the tokens that are symbols
+    others: Tensor | None  # (O,) those that are none and may be in an answer
 
     def __init__(self, config: MixingConfig, shape: Shape):
         super().__init__()
         structure = shape.structure
-        self.shape, self.length, self.grid = shape, config.positions_of(shape), structure.grid
+        self.shape, self.grid = shape, structure.grid
         self.outside = structure.outside if config.mixer == "local" else None
-        self.open_symbols, self.open_cells = config.leaves_symbols_out, config.leaves_cells_out
+        self.open_symbols: bool = getattr(config, "open_symbols", False)
+        self.open_cells: bool = getattr(config, "open_cells", False)
         self.symbols = len(structure.alphabet) if config.symbols else 1
         groups = [structure.partition(name) for name in structure.groups] if config.by_group else []
         self.own = MIXERS[config.mixer].constants(shape) if config.mixer in MIXERS else None
         self.relations = tuple(int(numbers.max()) + 1 for numbers in groups)
         member = incidence(groups) if groups else None
-        axes = factored(structure.grid, groups) if groups and structure.grid else None
-        self.axes, self.kept = axes or ((), ())
+        self.axes, self.kept = (factored(self.grid, groups) if groups and self.grid else None) or ((), ())
         constants = {
-            "rotary": _rotary(config, self.length, structure.grid),
+            "rotary": _rotary(config, shape),
             "pool": None if member is None else torch.from_numpy(pooling(member)),
             "spread": None if member is None else torch.from_numpy(member.T.copy()),
             "kinds": torch.from_numpy(_kinds(shape)) if config.symbols else None,
@@ -73,6 +76,15 @@ class Layout(nn.Module):
             return self._open(tokens)[..., None].to(dtype)
         return None if self.outside is None else (tokens != self.outside)[..., None].to(dtype)
 
+    def _open(self, tokens: Tensor) -> Tensor:
+        """(B, S·K): 1 for the symbol of a given cell; in a blank cell, for those that no cell of its groups holds."""
+        assert self.columns is not None, "open symbols are of symbols"
+        assert self.spread is not None, "open symbols need groups"
+        given = tokens[..., None] == self.columns  # (B, S, K)
+        together = (self.spread @ self.spread.T > 0).float()  # (S, S)
+        excluded = torch.einsum("st,btk->bsk", together, given.float()) > 0
+        return (given | ~(excluded | given.any(-1, keepdim=True))).flatten(1)
+
     def _company(self, inside: Tensor) -> Tensor:
         """(B, S', 1): 1 where another position of some group sends, too."""
         assert self.spread is not None, "open symbols need groups"
@@ -84,15 +96,6 @@ class Layout(nn.Module):
         """Tokens (B, S) -> which embedding each position takes (B, S')."""
         return tokens if self.kinds is None else self.kinds[tokens].flatten(1)
 
-    def _open(self, tokens: Tensor) -> Tensor:
-        """(B, S·K): 1 for the symbol of a given cell; in a blank cell, for those that no cell of its groups holds."""
-        assert self.columns is not None, "open symbols are of symbols"
-        assert self.spread is not None, "open symbols need groups"
-        given = tokens[..., None] == self.columns  # (B, S, K)
-        together = (self.spread @ self.spread.T > 0).float()  # (S, S)
-        excluded = torch.einsum("st,btk->bsk", together, given.float()) > 0
-        return (given | ~(excluded | given.any(-1, keepdim=True))).flatten(1)
-
     def logits(self, values: Tensor, mask: Tensor | None) -> Tensor:
         """The head's values (B, S', n) -> (B, S, V), with the mask of `Context`.
 
@@ -100,14 +103,14 @@ class Layout(nn.Module):
         of n are those of the other tokens, where a label may hold one: a mean over the cell. Cells without a state
         (`open_cells`) hold the token that says so.
         """
-        if self.open_cells:  # as wide as the head, which has logits of marks too
+        if self.open_cells and mask is not None:  # as wide as the head, which has logits of marks too
             wall = torch.full_like(values[0, 0], IMPOSSIBLE).index_fill(0, values.new_tensor(self.outside).long(), 0)
-            return torch.where(_taking_part(mask), values, wall)
+            return torch.where(mask.ne(0), values, wall)
         if self.columns is None:
             return values
-        scores = values[..., 0]
-        if self.open_symbols:
-            scores = scores.masked_fill(~_taking_part(mask).squeeze(-1), IMPOSSIBLE)
+        scores = values[..., 0]  # (B, S·K)
+        if self.open_symbols and mask is not None:
+            scores = scores.masked_fill(mask.eq(0).squeeze(-1), IMPOSSIBLE)
         scores = scores.unflatten(1, (-1, self.symbols))  # (B, S, K)
         out = scores.new_full((*scores.shape[:2], self.shape.vocab_size), IMPOSSIBLE)
         out = out.index_copy(-1, self.columns, scores)
@@ -117,34 +120,31 @@ class Layout(nn.Module):
         return out.index_copy(-1, self.others, others)
 
 
-def _taking_part(mask: Tensor | None) -> Tensor:
-    assert mask is not None, "the layout leaves positions out"
-    return mask.ne(0)
-
-
 def masked(x: Tensor, mask: Tensor | None) -> Tensor:
     """x (B, S', D) with 0 at the positions that take no part."""
     return x if mask is None else x.masked_fill(mask == 0, 0.0)
 
 
-def _rotary(config: MixingConfig, length: int, grid: tuple[int, int] | None) -> Tensor | None:
+def _rotary(config: MixingConfig, shape: Shape) -> Tensor | None:
+    grid, head_dim = shape.structure.grid, config.hidden_size // config.num_heads
+    if config.positions == "rotary":
+        return rotary_table(config.positions_of(shape), head_dim, config.rope_theta)
     if config.positions == "rotary-2d" and grid is not None:
-        return rotary_2d_table(grid, config.head_dim, config.rope_theta, config.prefix)
-    return rotary_table(length, config.head_dim, config.rope_theta) if config.positions == "rotary" else None
+        return rotary_2d_table(grid, head_dim, config.rope_theta, config.prefix)
+    return None
 
 
 def _kinds(shape: Shape) -> np.ndarray:
-    """(V, K): the embedding of a position for symbol k whose cell holds token v."""
-    same = np.arange(shape.vocab_size)[:, None] == np.array(shape.structure.alphabet)
+    same = np.arange(shape.vocab_size)[:, None] == np.array(shape.structure.alphabet)  # (V, K)
     is_symbol = same.any(1)
     other = 2 + (~is_symbol).cumsum() - 1  # of a token that is no symbol
     return np.where(is_symbol[:, None], (~same).astype(np.int64), other[:, None])
 
 
-class Layouts(nn.Module):
-    """The layouts of the sizes that a model has met, found by their number of cells or of positions."""
+class LaidOut(Reasoner):
+    """A reasoner that looks up all that depends on a puzzle's size."""
 
-    def __init__(self, config: MixingConfig, shape: Shape):
+    def __init__(self, config: MixingConfig, shape: Shape, dtype: torch.dtype):
         """Start with the shape that the model is built for.
 
         Raises:
@@ -153,67 +153,41 @@ class Layouts(nn.Module):
         super().__init__()
         if reason := config.lacking(shape):
             raise ConfigError(f"{reason}; name a set that does, or declare `structure` in its dataset.json")
-        self.config, self.known = config, nn.ModuleList([Layout(config, shape)])
-
-    def of_cells(self, tokens: Tensor) -> Layout:
-        """The layout of tokens (B, S); of a text that still grows, that of its end.
-
-        Raises:
-            ConfigError: no puzzle of that size was added.
-        """
-        count, sizes = tokens.shape[1], [layout.shape.seq_len for layout in self._all()]
-        if count in sizes:
-            return self._all()[sizes.index(count)]
-        if count > sizes[0] or self.config.structured or self.config.mixer == "mlp":
-            raise ConfigError(
-                f"puzzles of {count} cells, and the model was built for {', '.join(map(str, sizes))}: name puzzles of "
-                "its size, or let it take their set first, which is run.accept(DIR) of a loaded run"
-            )
-        return self._all()[0]
-
-    def _all(self) -> list[Layout]:
-        return list(self.known)  # type: ignore[arg-type]
-
-    def reads(self, shape: Shape) -> bool:
-        """Can the model read puzzles of this shape?"""
-        own = self._all()[0].shape
-        if shape.num_puzzle_identifiers not in (1, own.num_puzzle_identifiers):  # 1: only the blank one
-            return False
-        same = next((layout.shape for layout in self._all() if layout.shape.seq_len == shape.seq_len), None)
-        if same is not None:
-            fits = same.structure == shape.structure or not self.config.structured
-            return fits and same.vocab_size == shape.vocab_size
-        tokens = self.config.embeddings(shape) == self.config.embeddings(own)
-        values = self.config.values_of(shape) == self.config.values_of(own)
-        same_weights = tokens and values and self.config.constraints(shape) == self.config.constraints(own)
-        return self.config.size_free and same_weights and self.config.lacking(shape) is None
-
-    def add(self, shape: Shape) -> None:
-        """Serve puzzles of this shape, which the model `reads`, from now on."""
-        assert self.reads(shape), "asked before"
-        if all(layout.shape.seq_len != shape.seq_len for layout in self._all()):
-            layout, buffers = Layout(self.config, shape), list(self.buffers())
-            if buffers:
-                layout = layout.to(buffers[0].device)
-            if wide := [b.dtype for b in buffers if b.is_floating_point()]:
-                layout = layout.to(wide[0])
-            self.known.append(layout)
-
-
-class LaidOut(Reasoner):
-    """A reasoner that looks up all that depends on a puzzle's size."""
-
-    layouts: Layouts
+        self.mixing, self.shape, self.dtype, self.prefix = config, shape, dtype, config.prefix
+        self.layouts = nn.ModuleList([Layout(config, shape)])
 
     def layout(self, context: Context) -> Layout:
         """The constants of the context's puzzles."""
-        assert isinstance(context.layout, Layout), "made by encode"
+        assert context.layout is not None, "made by encode"
         return context.layout
 
+    def layout_of(self, tokens: Tensor) -> Layout:
+        """The constants of tokens (B, S); of a text that still grows, those of its end."""
+        count, known = tokens.shape[1], {layout.shape.seq_len: layout for layout in self._known()}
+        if count in known:
+            return known[count]
+        if count > self.shape.seq_len or self.mixing.structured or self.mixing.mixer == "mlp":
+            raise ConfigError(
+                f"puzzles of {count} cells, and the model was built for {', '.join(map(str, known))}: name puzzles of "
+                "its size, or let it take their set first, which is run.accept(DIR) of a loaded run"
+            )
+        return known[self.shape.seq_len]
+
+    def _known(self) -> list[Layout]:
+        return list(self.layouts)  # type: ignore[arg-type]
+
     def reads(self, shape: Shape) -> bool:
-        """Say whether no weight is bound to another size, and the shape declares what the mixer needs."""
-        return self.layouts.reads(shape)
+        """Whether no weight is bound to another size, and the shape declares what the mixer needs."""
+        c, built = self.mixing, self.shape
+        if shape.num_puzzle_identifiers not in (1, built.num_puzzle_identifiers):  # 1: only the blank one
+            return False
+        for layout in self._known():
+            if (same := layout.shape).seq_len == shape.seq_len:
+                return same.vocab_size == shape.vocab_size and (same.structure == shape.structure or not c.structured)
+        same_weights = all(of(shape) == of(built) for of in (c.embeddings, c.values_of, c.constraints))
+        return c.size_free and same_weights and c.lacking(shape) is None
 
     def add_shape(self, shape: Shape) -> None:
-        """Look up the geometry of this shape from now on."""
-        self.layouts.add(shape)
+        """Keep the constants of this shape, too, beside the weights."""
+        if all(layout.shape.seq_len != shape.seq_len for layout in self._known()):
+            self.layouts.append(Layout(self.mixing, shape).to(next(self.parameters())))

@@ -1,4 +1,9 @@
-"""How positions see each other: the table of mixers, the settings of both families, and what they ask of a puzzle."""
+"""How positions see each other: the table of mixers, the settings of all families, and what they ask of a puzzle.
+
+Two mixers look at all cells alike: attention, and an MLP over the sequence (`reason.nn.block`). The others follow the
+structure that a set declares in its dataset.json: its grid (a maze), its groups (rows, columns and boxes of a Sudoku),
+its relations. They are entries of MIXERS, so a mixer of one's own is one entry more (docs/extending.md).
+"""
 
 from __future__ import annotations
 
@@ -41,16 +46,8 @@ def constraints_of_groups(shape: Shape) -> Constraints:
     return {f"relations.{index}": (name,) for index, name in enumerate(shape.structure.groups)}
 
 
-def _local(c: MixingConfig, shape: Shape) -> nn.Module:
-    return LocalMixer(c.hidden_size, inner_of(c), c.kernel, *gating(c), c.neighbourhood)
-
-
 def _lacks_grid(c: MixingConfig, shape: Shape) -> str | None:
     return None if shape.structure.grid else f"model.mixer={c.mixer} looks at a grid, and the set declares none"
-
-
-def _groups(c: MixingConfig, shape: Shape) -> nn.Module:
-    return GroupMixer(c.hidden_size, inner_of(c), len(shape.structure.groups), c.symbols, *gating(c))
 
 
 def _lacks_groups(c: MixingConfig, shape: Shape) -> str | None:
@@ -58,10 +55,14 @@ def _lacks_groups(c: MixingConfig, shape: Shape) -> str | None:
     return None if there else f"model.mixer={c.mixer} looks at groups of cells, and the set declares none"
 
 
-MIXERS: dict[str, StructuredMixer] = {  # a mixer of one's own is one entry more
-    "local": StructuredMixer(_local, "a gated k×k convolution on the grid", _lacks_grid),
+MIXERS: dict[str, StructuredMixer] = {
+    "local": StructuredMixer(
+        lambda c, shape: LocalMixer(c.hidden_size, inner_of(c), *gating(c), c.neighbourhood),
+        "a gated convolution on the grid",
+        _lacks_grid,
+    ),
     "groups": StructuredMixer(
-        _groups,
+        lambda c, shape: GroupMixer(c.hidden_size, inner_of(c), len(shape.structure.groups), c.symbols, *gating(c)),
         "messages within the set's groups (Sudoku: rows, columns, boxes)",
         _lacks_groups,
         by_group=True,
@@ -72,15 +73,14 @@ OTHERS = {"attention": "softmax over the cells", "mlp": "an MLP over the cells"}
 
 
 class MixingConfig(ModelConfig):
-    """The settings that both families have."""
+    """The settings that all families have."""
 
     hidden_size: int = Field(512, ge=2, le=16_384, description="D, width of every state")
     mixer: str = Field("attention", description="how cells exchange information")
-    kernel: Annotated[int, When("mixer", "local")] = Field(3, ge=1, le=31, description="mixer=local: k")
     neighbourhood: Annotated[Neighbourhood, When("mixer", "local")] = Field(
         "moore",
-        description="mixer=local: moore: the k×k cells around a cell; von-neumann: only the cells within k // 2 "
-        "straight moves",
+        description="mixer=local: moore: the 3×3 cells around a cell; von-neumann: the cell and those above, below, "
+        "left and right",
     )
     symbols: bool = Field(
         False,
@@ -120,47 +120,32 @@ class MixingConfig(ModelConfig):
         return 0
 
     @property
-    def head_dim(self) -> int:
-        """Features of an attention head."""
-        return self.hidden_size // self.num_heads
+    def layer_calls(self) -> int:
+        """Calls of a layer in one step of the model."""
+        return 1
 
     @property
     def size_free(self) -> bool:
-        """Is no weight bound to the number of cells?"""
+        """Whether no weight is bound to the number of cells."""
         return self.mixer != "mlp" and self.positions != "learned"
 
     @property
     def by_group(self) -> bool:
-        """Does the mixer read groups?"""
+        """Whether the mixer reads groups."""
         return self.mixer in MIXERS and MIXERS[self.mixer].by_group
 
     @property
     def structured(self) -> bool:
-        """Does the model look at grid, groups or symbols at all?"""
+        """Whether the model looks at grid, groups or symbols at all."""
         return self.mixer in MIXERS or self.positions == "rotary-2d"
 
     def positions_of(self, shape: Shape) -> int:
         """S': prefix + S cells, K positions each with symbols."""
         return self.prefix + shape.seq_len * (len(shape.structure.alphabet) if self.symbols else 1)
 
-    @property
-    def layer_calls(self) -> int:
-        """Calls of a layer in one step of the model."""
-        return 1
-
     def written(self, shape: Shape) -> float:
         """Positions × width × layer calls."""
         return self.positions_of(shape) * self.hidden_size * self.layer_calls
-
-    @property
-    def leaves_symbols_out(self) -> bool:
-        """Do positions whose symbol the clues exclude take no part?"""
-        return False
-
-    @property
-    def leaves_cells_out(self) -> bool:
-        """Do cells beyond the edge, such as walls, take no part?"""
-        return False
 
     def embeddings(self, shape: Shape) -> int:
         """Rows of the token embedding: V; with symbols 2 (this one, another) and one for each other token."""
@@ -186,12 +171,6 @@ class MixingConfig(ModelConfig):
             return reason
         if self.positions == "rotary-2d" and structure.grid is None:
             return "model.positions=rotary-2d looks at a grid, and the set declares none"
-        if self.leaves_cells_out and structure.outside is None:
-            return "model.open_cells=true leaves out what lies beyond the edge, and the set declares no token for it"
-        if self.leaves_symbols_out and structure.values:
-            return "model.open_symbols=true is for symbols that groups hold once, and the set declares values"
-        if self.leaves_symbols_out and not structure.groups:
-            return "model.open_symbols=true looks at groups of cells, and the set declares none"
         if self.symbols and not structure.alphabet:
             return "model.symbols=true takes a position for every symbol or value, and the set declares none"
         if self.symbols and structure.values and not MIXERS[self.mixer].by_value:
@@ -206,18 +185,17 @@ def by_symbol(c: ModelConfig, *shapes: Shape) -> bool:
 
 def refuse_unfit(c: MixingConfig) -> None:
     """Raises ValueError for settings that no puzzle could make fit."""
-    head_dim, remainder = divmod(c.hidden_size, c.num_heads)
-    if c.mixer == "attention" and remainder:
-        raise ValueError(f"hidden_size {c.hidden_size} does not divide into {c.num_heads} heads")
-    if c.mixer == "attention" and c.positions.startswith("rotary"):
-        parts = 4 if c.positions == "rotary-2d" else 2
-        if head_dim % parts:
-            size = "an even head size" if parts == 2 else "a head size divisible by 4"
-            raise ValueError(f"{c.positions} positions need {size}; change num_heads or hidden_size")
-    if c.mixer != "attention" and c.positions.startswith("rotary"):
+    rotary = c.positions.startswith("rotary")
+    if c.mixer == "attention":
+        parts = {"rotary": 2, "rotary-2d": 4}.get(c.positions, 1)
+        if c.hidden_size % (c.num_heads * parts):
+            size = f" of a size divisible by {parts}, which positions {c.positions} need" if rotary else ""
+            raise ValueError(
+                f"hidden_size {c.hidden_size} does not divide into {c.num_heads} heads{size}: type another "
+                "model.num_heads or model.hidden_size"
+            )
+    elif rotary:
         raise ValueError(f"the mixer {c.mixer} has no heads to rotate: type model.positions=none (or learned)")
-    if c.kernel % 2 == 0:
-        raise ValueError(f"kernel {c.kernel} has no centre: type model.kernel={c.kernel + 1}")
     if c.symbols and not c.by_group:
         raise ValueError(f"symbols=true is for messages in groups, not for {c.mixer}: type model.mixer=groups")
     if c.mixer in MIXERS and inner_of(c) < 1:

@@ -49,6 +49,11 @@ class Cycles(NamedTuple):
     low: int  # N_L, in each of the N_H cycles
     learned: int  # the last so many calls carry a gradient
 
+    @property
+    def calls(self) -> int:
+        """N_H·(N_L + 1), the network calls of a supervision step."""
+        return self.high * (self.low + 1)
+
     def gradient(self, h_cycle: int, l_cycle: int) -> torch.set_grad_enabled:
         """The context of call `l_cycle` of cycle `h_cycle`, both from 0: only the last `learned` calls build a graph.
 

@@ -1,4 +1,13 @@
-"""The recursive reasoner: HRM, TRM and CMM as configs of one model (docs/math.md §1)."""
+"""The recursive reasoner: HRM, TRM and CMM as configs of one model (docs/math.md §1).
+
+    encode          tokens (B, S) -> x̂ (B, P + S·K, D): P prefix positions, then K for each cell (K = 1 without symbols)
+    initial_state   (z_H, z_L), each shaped as x̂
+    step            the two loops of `reason.models.recursion`, N_H·(N_L + 1) calls of the networks F_L and F_H
+    readout         z_H without its prefix -> logits (B, S, V); one of its positions, or their mean -> the halting head
+
+The networks are stacks of layers (`reason.nn.block`); how positions see each other is `reason.models.mixing`. Weights
+are float32; x̂ and states are `dtype`, which the encoding casts to.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from reason.context import Context
-from reason.dynamics.integrate import Noise, euler_maruyama, integrate
+from reason.dynamics.integrate import Noise, euler_maruyama, integrate, normal_like
 from reason.models.base import Batch, MapKind, Readout, Shape
-from reason.models.layout import LaidOut, Layouts, masked
+from reason.models.layout import LaidOut, masked
 from reason.models.mixing import MIXERS
 from reason.models.recursion import (
     Cycles,
@@ -27,38 +36,35 @@ from reason.models.recursion import (
 )
 from reason.models.recursive_config import RecursiveConfig
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
-from reason.nn.draws import normal_like
 from reason.nn.linear import Embedding, Linear, truncated_normal_
 from reason.nn.norms import rms_norm
 
 
 class RecursiveModel(LaidOut):
-    """N_H × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)), read out from z_H (docs/math.md §1).
+    """N_H × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)), read out from z_H.
 
     An accelerator may set `stepper`, which computes a step without noise: stepper(model, state, context), None where it
     cannot.
     """
 
     stepper: Callable[[RecursiveModel, RecursiveState, Context], RecursiveState | None] | None = None
-    initial_h: Tensor
+    initial_h: Tensor  # (D,)
     initial_l: Tensor
 
     def __init__(self, config: RecursiveConfig, shape: Shape, dtype: torch.dtype = torch.float32):
-        super().__init__()
-        self.config, self.shape, self.dtype = config, shape, dtype
-        self.random_start = config.initial == "random"
-        self.layouts = Layouts(config, shape)
-        width, length, self.prefix = config.hidden_size, config.positions_of(shape), config.prefix
+        super().__init__(config, shape, dtype)
+        self.config, self.random_start = config, config.initial == "random"
+        width = config.hidden_size
         self.tokens = Embedding(config.embeddings(shape), width)
         self.puzzle_embedding: nn.Embedding | None = None
-        if config.puzzle_emb_len:
-            count, learned = shape.num_puzzle_identifiers, config.puzzle_emb_ndim or width
-            self.puzzle_embedding = nn.Embedding(count, learned, sparse=True, _weight=torch.zeros(count, learned))
-        self.positions = Embedding(length, width) if config.positions == "learned" else None
+        if config.puzzle_emb_len:  # sparse: a step touches the rows of its batch; from 0, as HRM and TRM
+            count = shape.num_puzzle_identifiers
+            self.puzzle_embedding = nn.Embedding(count, width, sparse=True, _weight=torch.zeros(count, width))
+        self.positions = Embedding(config.positions_of(shape), width) if config.positions == "learned" else None
         values = config.values_of(shape)
         self.values = Embedding(values, width) if values else None
-        self.f_l = self._network(length, config.num_layers)
-        self.f_h = self._network(length, config.num_layers) if config.separate_networks else None
+        self.f_l = self._network()
+        self.f_h = self._network() if config.separate_networks else None
         tokens = 1 + len(config.others(shape)) if config.symbols else shape.vocab_size + len(shape.marks)
         self.head = Linear(width, tokens)
         self.q_head = nn.Linear(width, 2)  # float32, from 0 and −5: almost never halts at first
@@ -68,11 +74,14 @@ class RecursiveModel(LaidOut):
         self.register_buffer("initial_h", truncated_normal_(torch.empty(width), 1.0))
         self.register_buffer("initial_l", truncated_normal_(torch.empty(width), 1.0))
 
-    def _network(self, length: int, layers: int) -> Stack:
-        c = self.config
-        if c.mixer in MIXERS:
-            return Stack([StructuredBlock(MIXERS[c.mixer].build(c, self.shape)) for _ in range(layers)], c.repeats)
-        blocks = [Block(c.hidden_size, length, c.mixer, c.num_heads, c.expansion, c.activation) for _ in range(layers)]
+    def _network(self) -> Stack:
+        c, blocks = self.config, list[Block | StructuredBlock]()
+        for _ in range(c.num_layers):
+            if c.mixer in MIXERS:
+                blocks.append(StructuredBlock(MIXERS[c.mixer].build(c, self.shape)))
+            else:
+                length = c.positions_of(self.shape)
+                blocks.append(Block(c.hidden_size, length, c.mixer, c.num_heads, c.expansion, c.activation))
         return Stack(blocks, c.repeats)
 
     def encode(self, batch: Batch) -> Context:
@@ -80,14 +89,14 @@ class RecursiveModel(LaidOut):
 
         Embeddings are cast to the states' type before they are scaled, as in the code of HRM and TRM.
         """
-        layout = self.layouts.of_cells(batch.inputs)
+        layout = self.layout_of(batch.inputs)
         x = self.tokens(layout.embedded(batch.inputs)).to(self.dtype)  # (B, S·K, D), K symbols a cell, else 1
         if self.values is not None:
             x = x + self.values.weight.to(self.dtype).repeat(layout.shape.seq_len, 1)
         if self.puzzle_embedding is not None:
-            own = self.puzzle_embedding(batch.identifiers).to(self.dtype)
-            own = nn.functional.pad(own, (0, self.config.puzzle_emb_len * x.shape[-1] - own.shape[-1]))  # (B, P·D)
-            x = torch.cat([own.unflatten(1, (-1, x.shape[-1])), x], dim=1)
+            own = self.puzzle_embedding(batch.identifiers).to(self.dtype)[:, None]  # (B, 1, D)
+            own = nn.functional.pad(own, (0, 0, 0, self.config.puzzle_emb_len - 1))  # (B, P, D)
+            x = torch.cat([own, x], dim=1)
         if self.positions is not None:
             x = math.sqrt(0.5) * (x + self.positions.weight.to(self.dtype))
         mask = layout.mask(batch.inputs, x.dtype)
@@ -106,7 +115,7 @@ class RecursiveModel(LaidOut):
         match self.config.initial:
             case "buffer":
                 z_h, z_l = self.initial_h.to(x.dtype).expand_as(x), self.initial_l.to(x.dtype).expand_as(x)
-            case "input":
+            case "input":  # CMM
                 start = 0 if mask is None else (1 - mask) * self.initial_h.to(x.dtype)
                 z_h, z_l = x.detach() + start, torch.zeros_like(x)
             case "random":
@@ -138,7 +147,7 @@ class RecursiveModel(LaidOut):
 
     def _functions(self, context: Context) -> tuple[Network, Network]:
         """F_L and F_H as functions of their argument alone, for the puzzles of `context`."""
-        geometry, f_h = context.geometry, self._f_h
+        geometry, f_h = context.geometry, self.networks()[-1]
         return lambda h: self.f_l(h, geometry), lambda h: f_h(h, geometry)
 
     def _states(
@@ -168,14 +177,9 @@ class RecursiveModel(LaidOut):
 
         return move
 
-    @property
-    def _f_h(self) -> Stack:
-        return self.f_h or self.f_l
-
     def readout(self, state: RecursiveState, context: Context, step: int | None = None) -> Readout:
         """Cell logits from z_H without the prefix; q, in float32, from its first position (or the mean over cells)."""
-        prefix = self.config.puzzle_emb_len
-        cells = state.z_h[:, prefix:] if prefix else state.z_h  # (B, S, D); the gradient of a slice is a copy
+        cells = state.z_h[:, self.prefix :] if self.prefix else state.z_h  # the gradient of a slice is a copy
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
         halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         read = rms_norm(cells) if self.config.readout == "norm" else cells
@@ -190,7 +194,7 @@ class RecursiveModel(LaidOut):
 
     def balance_weights(self) -> list[nn.Parameter]:
         """The output projection of F_H's last block, and the token embedding (ours, for rep_x, which has x̂ alone)."""
-        return [self._f_h.output, self.tokens.weight]
+        return [self.networks()[-1].output, self.tokens.weight]
 
     def freeze_embedding(self) -> None:
         """Token, position and puzzle embeddings: x̂ is a fixed function of the puzzle from now on."""

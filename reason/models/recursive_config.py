@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from reason.dynamics.integrate import Integrator, Noise
+from reason.models.base import Shape
 from reason.models.mixing import MIXERS, MixingConfig, refuse_unfit
 from reason.models.recursion import Cycles
 from reason.nn.mlp import Activation
@@ -37,9 +38,6 @@ class RecursiveConfig(MixingConfig):
     )
     puzzle_emb_len: int = Field(
         16, ge=0, le=100_000, description="P, number of tokens before the cells; they contain the puzzle embedding"
-    )
-    puzzle_emb_ndim: int | None = Field(
-        None, ge=1, description="learned numbers among the P·D of a puzzle embedding; the others are 0; none: D"
     )
     h_cycles: Readable[int] = Field(
         3, ge=1, le=10_000, description="N_H: updates of the high state in a supervision step"
@@ -85,32 +83,25 @@ class RecursiveConfig(MixingConfig):
     )
     readout: Literal["raw", "norm"] = Field("raw", description="the head reads raw: z_H; norm: rms(z_H)")
 
+    reads_identifiers: ClassVar[bool] = True  # by the puzzle embedding
+    mixed_precision: ClassVar[bool] = True
+
     @model_validator(mode="after")
     def _fits(self) -> RecursiveConfig:
         refuse_unfit(self)
         if self.mixer in MIXERS and self.puzzle_emb_len:
             raise ValueError(f"the mixer {self.mixer} knows no cells but the puzzle's: type model.puzzle_emb_len=0")
-        calls = self.h_cycles * (self.l_cycles + 1)
-        if isinstance(self.gradient, int) and self.gradient > calls:
-            raise ValueError(
-                f"gradient={self.gradient} exceeds the {calls} calls of a step: type model.gradient={calls}"
-            )
-        if self.puzzle_emb_ndim is not None and self.puzzle_emb_ndim > self.puzzle_emb_len * self.hidden_size:
-            needed = -(-self.puzzle_emb_ndim // self.hidden_size)
-            raise ValueError(
-                f"puzzle_emb_ndim={self.puzzle_emb_ndim} does not go into {self.puzzle_emb_len} tokens of "
-                f"{self.hidden_size}: type model.puzzle_emb_len={needed}"
-            )
+        if self.cycles.learned > self.cycles.calls:
+            raise ValueError(f"gradient={self.gradient} exceeds the {self.cycles.calls} calls of a step: name fewer")
         if self.open_symbols and not self.symbols:
             raise ValueError("open_symbols=true is for a position per symbol: type model.symbols=true")
         if self.open_cells and self.mixer != "local":
             raise ValueError("open_cells=true is for neighbours on a grid: type model.mixer=local")
-        for left_out in ("open_symbols", "open_cells"):
-            if getattr(self, left_out) and self.noise == "additive":
-                raise ValueError(
-                    f"additive noise would move positions that {left_out} leaves out: type model.noise=multiplicative, "
-                    f"or model.{left_out}=false"
-                )
+        if (self.open_symbols or self.open_cells) and self.noise == "additive":
+            raise ValueError(
+                "additive noise would move positions that are left out: type model.noise=multiplicative, or "
+                f"model.{'open_symbols' if self.open_symbols else 'open_cells'}=false"
+            )
         if self.states == 1 and self.separate_networks:
             raise ValueError("a single state has one network: type model.separate_networks=false")
         if self.noise != "none" and self.integrator != "euler":
@@ -126,33 +117,32 @@ class RecursiveConfig(MixingConfig):
             )
         return self
 
-    @property
-    def prefix(self) -> int:
-        """P, the puzzle tokens."""
-        return self.puzzle_emb_len
-
-    @property
-    def layer_calls(self) -> int:
-        """N_H·(N_L + 1) calls of a network of so many layers."""
-        return self.h_cycles * (self.l_cycles + 1) * self.num_layers * self.repeats
-
-    @property
-    def leaves_symbols_out(self) -> bool:
-        """Do positions whose symbol the clues exclude take no part?"""
-        return self.open_symbols
-
-    @property
-    def leaves_cells_out(self) -> bool:
-        """Do walls take no part?"""
-        return self.open_cells
+    def lacking(self, shape: Shape) -> str | None:
+        """Positions are left out by what the set says of them."""
+        structure = shape.structure
+        if self.open_cells and structure.outside is None:
+            return "model.open_cells=true leaves out what lies beyond the edge, and the set declares no token for it"
+        if self.open_symbols and (structure.values or not structure.groups):
+            return "model.open_symbols=true is for symbols that groups hold once, and the set declares none"
+        return super().lacking(shape)
 
     @property
     def cycles(self) -> Cycles:
         """N_H, N_L, and how many calls at the end of a step carry a gradient."""
-        calls = self.h_cycles * (self.l_cycles + 1)
-        named = {"last-call": 2, "last-cycle": self.l_cycles + 1, "all-cycles": calls}
+        whole = Cycles(self.h_cycles, self.l_cycles, 0)
+        named = {"last-call": 2, "last-cycle": self.l_cycles + 1, "all-cycles": whole.calls}
         learned = self.gradient if isinstance(self.gradient, int) else named[self.gradient]
-        return Cycles(self.h_cycles, self.l_cycles, learned)
+        return whole._replace(learned=learned)
+
+    @property
+    def layer_calls(self) -> int:
+        """N_H·(N_L + 1) calls of a network of so many layers."""
+        return self.cycles.calls * self.num_layers * self.repeats
+
+    @property
+    def prefix(self) -> int:
+        """P, the puzzle tokens."""
+        return self.puzzle_emb_len
 
     @property
     def heads(self) -> frozenset[str]:
@@ -165,11 +155,6 @@ class RecursiveConfig(MixingConfig):
         return self.states
 
     @property
-    def reads_identifiers(self) -> bool:
-        """Yes: by the puzzle embedding."""
-        return True
-
-    @property
     def takes_marks(self) -> bool:
         """With one logit for each token."""
         return not self.symbols
@@ -178,8 +163,3 @@ class RecursiveConfig(MixingConfig):
     def gradient_crosses_steps(self) -> str | None:
         """With a gradient in all cycles."""
         return None if self.gradient == "all-cycles" else "model.gradient=all-cycles"
-
-    @property
-    def mixed_precision(self) -> bool:
-        """Yes."""
-        return True

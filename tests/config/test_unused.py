@@ -131,7 +131,6 @@ OTHERS: dict[str, list[object]] = {  # where the next value of the type would no
     "model.expansion": [100.0],
     "model.num_heads": [1, 4],
     "model.mixer": [{"model.mixer": "mlp", "model.positions": "none"}, {"model.mixer": "attention"}],
-    "model.puzzle_emb_ndim": [5],
     "model.final_norm": ["rmsnorm", "simple"],
     "model.sigma": [0.3],
     "loss.schedules": [

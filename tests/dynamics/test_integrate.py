@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 
 from reason.context import Context
-from reason.dynamics.integrate import euler_maruyama, integrate
+from reason.dynamics.integrate import euler_maruyama, integrate, normal_like
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.models.base import Batch
 from reason.models.recursive import RecursiveState
-from reason.nn.draws import normal_like
 
 PULL = 0.9  # F(z) = PULL·z: a slow drift, so that the noise term decides the order
 

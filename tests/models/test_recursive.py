@@ -136,9 +136,10 @@ def test_rows_do_not_see_each_other(changes: dict[str, object]) -> None:
         ("last-call", [False] * 6 + [True, True]),  # 2 cycles × (3 low + 1 high)
         ("last-cycle", [False] * 4 + [True] * 4),
         ("all-cycles", [True] * 8),
+        *((k, [False] * (8 - k) + [True] * k) for k in (1, 5, 8)),
     ],
 )
-def test_gradient_reach(gradient: str, expected: list[bool]) -> None:
+def test_gradient_reach(gradient: str | int, expected: list[bool]) -> None:
     """Which network calls of one supervision step carry a gradient, in order."""
     model, start, x = begun(gradient=gradient)
     calls: list[bool] = []
@@ -236,7 +237,7 @@ def test_published_parameter_counts(settings: dict[str, object], shape: Shape, c
     ("settings", "words"),
     [
         ({"hidden_size": 10, "num_heads": 4}, "num_heads"),
-        ({"hidden_size": 6, "num_heads": 2}, "even head size"),
+        ({"hidden_size": 6, "num_heads": 2}, "divisible by 2"),
         ({"mixer": "mlp"}, "model.positions=none"),
         ({"states": 1, "separate_networks": True}, "model.separate_networks=false"),
     ],

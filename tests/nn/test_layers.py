@@ -5,9 +5,9 @@ import pytest
 import reference
 import torch
 
+from reason.dynamics.integrate import normal_like
 from reason.nn.attention import Attention, attend
 from reason.nn.block import sequence_first
-from reason.nn.draws import normal_like
 from reason.nn.linear import Linear, truncated_normal_
 from reason.nn.mlp import SwiGLU, inner_width
 from reason.nn.norms import rms_norm

@@ -40,7 +40,7 @@ def test_settings_of_a_model_that_change_nothing_are_named(half: Path, capsys: p
 
 
 def test_which_settings_of_a_model_change_nothing() -> None:
-    idle = {"kernel": "mixer=attention", "neighbourhood": "mixer=attention"}
+    idle = {"neighbourhood": "mixer=attention"}
     assert RecursiveConfig().idle == idle | {"sigma": "noise=none", "noise_when": "noise=none"}
     assert RecursiveConfig(noise="additive").idle == idle
 

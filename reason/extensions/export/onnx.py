@@ -29,12 +29,12 @@ from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.context import Context
 from reason.data import PuzzleData
+from reason.dynamics.integrate import normal_like
 from reason.errors import ConfigError
 from reason.evaluation.states import parts
 from reason.extensions.export.onnx_readme import readme
 from reason.models.base import Batch, Reasoner
 from reason.models.layout import IMPOSSIBLE, LaidOut
-from reason.nn.draws import normal_like
 from reason.pretrained.card import FILE
 from reason.rollout import Halting, exact_logit, unroll
 from reason.runs.directory import accept_shape, load_run, read_record
@@ -82,7 +82,7 @@ class Traced(nn.Module):
         self.sized = isinstance(model, LaidOut) and getattr(model.config, "mixer", None) == "local"
         self.layout, self.masks = context.layout, context.mask is not None
         if self.sized:
-            model.layouts = _OneLayout(self.layout)  # type: ignore[arg-type]
+            model.layout_of = lambda tokens: self.layout  # type: ignore[assignment]
 
     def flat(self, tensor: Tensor) -> Tensor:
         """(B, S, …); the layout is told the board's rows and columns."""
@@ -112,17 +112,6 @@ class Traced(nn.Module):
         halt = exact_logit(readout, self.halting)
         boards = [self.shaped(each, first) for each in (readout.logits, *(getattr(after, name) for name in self.names))]
         return (boards[0], *([] if halt is None else [halt]), *boards[1:])
-
-
-class _OneLayout(nn.Module):
-    """Stands for `Layouts` where one layout serves boards of every size."""
-
-    def __init__(self, layout: nn.Module):
-        super().__init__()
-        self.known = nn.ModuleList([layout])
-
-    def of_cells(self, tokens: Tensor) -> Any:
-        return self.known[0]
 
 
 def batch_of(tokens: Tensor, identifiers: Tensor | None = None) -> Batch:
@@ -214,7 +203,7 @@ def _unfit(model: Reasoner) -> str | None:
     config: Any = model.config
     if getattr(config, "noise", "none") != "none" and config.noise_when == "always":
         return "model.noise_when=always draws within a step; type model.noise_when=training"
-    if isinstance(model, LaidOut) and any(layout.own is not None for layout in model.layouts.known):
+    if isinstance(model, LaidOut) and any(layout.own is not None for layout in model.layouts):
         return f"model.mixer={config.mixer} reads the constraints of each puzzle, and the graphs only read its cells"
     if getattr(config, "readout", None) == "final-only":
         return "model.readout=final-only reads early and late steps in two ways; the graph of a step knows no number"

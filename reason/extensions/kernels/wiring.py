@@ -16,7 +16,7 @@ from reason.models.layout import Layout
 from reason.models.mixing import MixingConfig
 from reason.models.recursion import RecursiveState
 from reason.models.recursive import RecursiveModel
-from reason.nn.local import LocalMixer, offsets
+from reason.nn.local import VON_NEUMANN, LocalMixer
 
 Groups = tuple[Tensor | None, Tensor | None, Tensor | None]
 
@@ -124,7 +124,7 @@ def _taps(layout: Layout, config: MixingConfig) -> Tensor | None:
         return None
     assert layout.grid is not None, "checked when the model is built"
     row, column = np.indices(layout.grid)
-    near = np.array(offsets(config.kernel // 2))[:, :, None, None] + np.stack([row, column])  # (T, 2, rows, columns)
+    near = np.array(VON_NEUMANN)[:, :, None, None] + np.stack([row, column])  # (T, 2, rows, columns)
     there = ((near >= 0) & (near < np.array(layout.grid)[:, None, None])).all(1)
     found = np.where(there, near[:, 0] * layout.grid[1] + near[:, 1], -1)
     return torch.from_numpy(found.reshape(len(near), -1).astype(np.int32))

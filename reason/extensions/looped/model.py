@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field, model_validator
@@ -27,7 +27,7 @@ from reason.extensions.looped.layers import (
 )
 from reason.extensions.looped.upcycling import LayerOrder, depths, duplicated
 from reason.models.base import Batch, MapKind, Readout, Shape
-from reason.models.layout import LaidOut, Layouts, masked
+from reason.models.layout import LaidOut, masked
 from reason.models.mixing import MIXERS, MixingConfig, Positions, inner_of, refuse_unfit
 from reason.nn.block import sequence_first
 from reason.nn.linear import Embedding
@@ -79,6 +79,8 @@ class LoopedConfig(MixingConfig):
         4, ge=1, description="readout=final-only: the first loop that reads N(z) (K_train)"
     )
 
+    mixed_precision: ClassVar[bool] = True
+
     @model_validator(mode="after")
     def _fits(self) -> LoopedConfig:
         refuse_unfit(self)
@@ -100,11 +102,6 @@ class LoopedConfig(MixingConfig):
     def layer_calls(self) -> int:
         """L, the layers of the block that is looped."""
         return self.num_layers
-
-    @property
-    def mixed_precision(self) -> bool:
-        """Yes."""
-        return True
 
     @property
     def heads(self) -> frozenset[str]:
@@ -150,10 +147,8 @@ class LoopedModel(LaidOut):
     """
 
     def __init__(self, config: LoopedConfig, shape: Shape, dtype: torch.dtype = torch.float32):
-        super().__init__()
-        self.config, self.shape, self.dtype = config, shape, dtype
-        width = config.hidden_size
-        self.layouts = Layouts(config, shape)
+        super().__init__(config, shape, dtype)
+        self.config, width = config, config.hidden_size
         self.tokens = Embedding(config.embeddings(shape), width, config.init_std)
         values = config.values_of(shape)
         self.values = Embedding(values, width, config.init_std) if values else None
@@ -199,7 +194,7 @@ class LoopedModel(LaidOut):
         relations: tuple[Tensor, ...] = (),
     ) -> Context:
         """x̂ of the cells from number `start` on, whose tokens (B, n) are given; `recalls` of the prelude's layers."""
-        layout = self.layouts.of_cells(tokens)
+        layout = self.layout_of(tokens)
         x = self.tokens(layout.embedded(tokens))
         if self.values is not None:
             x = x + self.values.weight.repeat(layout.shape.seq_len, 1)

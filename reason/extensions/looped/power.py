@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from reason.dynamics.integrate import normal_like
 from reason.dynamics.jacobian import Map, Product, jvp
-from reason.nn.draws import normal_like
 
 
 def unit_normal_like(z: Tensor) -> Tensor:

@@ -114,6 +114,8 @@ def inferred(
     cells = cells or (int(stated["seq_len"]) if "seq_len" in stated else None)
     learned = weights["puzzle_embedding.weight"].shape[1] if "puzzle_embedding.weight" in weights else 0
     slots = -(-learned // width)  # that the learned numbers fill
+    if learned not in (0, width):
+        raise ConfigError(f"puzzle embeddings of {learned} numbers are not supported: states have {width}")
     if learned == 0:
         prefix = 0
     elif length is not None and cells is not None:
@@ -149,7 +151,6 @@ def inferred(
         "positions": positions,
         "rope_theta": float(stated.get("rope_theta", 10_000.0)),
         "puzzle_emb_len": prefix,
-        "puzzle_emb_ndim": learned if learned not in (0, width) else None,
         "h_cycles": known("H_cycles", 2 if hrm else 3),
         "l_cycles": known("L_cycles", 2 if hrm else 6),
         "states": 2 if "initial_h" in weights else 1,

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from reason.context import Context
+from reason.dynamics.integrate import normal_like
 from reason.dynamics.jacobian import estimated_diagonal
 from reason.evaluation.states import distance, mapped, norm, parts, residual, rows_of
 from reason.extensions.studies.spectra import dominant_eigenvalue, exact_diagonal
 from reason.models.base import Batch, MapKind, Reasoner, State
-from reason.nn.draws import normal_like
 from reason.rollout import StepRecord, unroll
 
 SMALL_MAP = 128  # numbers in a row up to which a trace is exact

@@ -39,7 +39,7 @@ CASES: dict[str, dict[str, Any]] = {
     "walls one by one": WALLS | {"kernel": 1},
     "walls left out": WALLS | {"states": 1, "open_cells": True, "initial": "random"},
     "walls left out of two states": WALLS | {"open_cells": True, "hidden_size": 48, "expansion": 2},
-    "walls seen from afar": WALLS | {"states": 1, "kernel": 5, "open_cells": True, "activation": "tanh"},
+    "walls left out, tanh": WALLS | {"states": 1, "open_cells": True, "activation": "tanh"},
     "walls seen from very far": WALLS | {"states": 1, "kernel": 13},
     "groups of one": GROUPS | ONCE | {"symbols": False, "states": 1, "hidden_size": 64},
     "relations": GROUPS | ONCE | {"mixer": "relations", "states": 1},

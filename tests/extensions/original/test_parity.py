@@ -104,10 +104,6 @@ CYCLES = ["model.h_cycles=3", "model.l_cycles=6"]
 HRM = {"separate_networks": True, "gradient": "last-call"}
 FORMS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {  # model, what the file states, what is typed
     "HRM of two layers each": (HRM | {"num_layers": 2, "puzzle_emb_len": 1}, STATED, []),
-    "HRM, its puzzle embedding over three tokens": (HRM | {"puzzle_emb_len": 3, "puzzle_emb_ndim": 40}, STATED, []),
-    "a puzzle embedding over part of the prefix": (
-        {"puzzle_emb_len": 16, "puzzle_emb_ndim": 40}, STATED | {"puzzle_emb_len": 16}, [],
-    ),
     "another base of rotary positions": (
         {"rope_theta": 500.0}, STATED | {"puzzle_emb_len": 16, "rope_theta": 500.0}, [],
     ),
