@@ -32,7 +32,7 @@ from plots import line_plot
 
 from datasets_gen.layout import splits_of
 from reason.config.describe import keys_of
-from reason.config.differences import differing
+from reason.config.overrides import differing
 from reason.data import DataConfig
 from reason.extensions.export.model import made_by
 from reason.files import read_json

@@ -9,8 +9,15 @@ The core imports these files of an extension, where it has them, when they are f
 
 from __future__ import annotations
 
+import difflib
 import importlib
+from collections.abc import Iterable
 from pathlib import Path
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A question for an error: "did you mean NAME? "; "" where no known name is close."""
+    return "".join(f"did you mean {name}? " for name in difflib.get_close_matches(word, list(known), n=1))
 
 
 class Extensions:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
-from datasets_gen.plugins import installed
+from datasets_gen.plugins import installed, nearest
 
 ROOT = Path(__file__).parents[1]  # of a checkout, where the packages lie beside the scripts
 INSTALLED = {
@@ -56,8 +55,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """A command that is not there gets one line: it may be of an extension."""
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
-            near = difflib.get_close_matches(value, action.choices, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            hint = nearest(value, action.choices)
             listed = f"`{self.prog} --help` lists what there is; {installed()}"
             said = value if value.isprintable() else repr(value)
             self.exit(2, f"error: unknown {str(action.metavar).lower()} {said}; {hint}{listed}\n")

@@ -10,7 +10,6 @@ from typing import Any
 from rich.console import Console
 
 from datasets_gen.typed import Parser, quoted, typed
-from reason.config.differences import differing
 from reason.errors import ConfigError, printable
 from reason.files import read_json
 from reason.pretrained import pretrained_models

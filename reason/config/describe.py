@@ -29,8 +29,8 @@ def describe_settings() -> list[Setting]:
     rows = []
     for key, family, field in _walk(Config):
         if not key.endswith(".") and key not in ("name", "model.kind"):
-            default = value_text(field.get_default(call_default_factory=True))
-            rows.append(Setting(key, family, default, allowed(field), field.description or ""))
+            default, range_ = field.get_default(call_default_factory=True), _allowed(field.annotation, field.metadata)
+            rows.append(Setting(key, family, value_text(default), range_, field.description or ""))
     return rows
 
 
@@ -49,12 +49,11 @@ def _walk(
             yield from _walk(settings, key, kind, ends)
 
 
-def allowed(field: FieldInfo) -> str:
-    """Type and range of a field: "int ≥ 1", "euler | rk4", "0 ≤ float < 1"."""
-    return _allowed(field.annotation, field.metadata)
+SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}  # of pydantic's limits
 
 
 def _allowed(kind: Any, limits: list[Any]) -> str:
+    """Type and range: "int ≥ 1", "euler | rk4", "float ≥ 0, < 1"."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         named = [limit for each in inner[1:] for limit in (each.metadata if isinstance(each, FieldInfo) else [each])]
@@ -66,21 +65,10 @@ def _allowed(kind: Any, limits: list[Any]) -> str:
     if origin is tuple:
         items = [_allowed(each, []) for each in inner if each is not Ellipsis]
         return f"[{', '.join(items)}{', …' if Ellipsis in inner else ''}]"
-    if origin is dict:
-        return '{"NAME": …}'
-    if kind is bool:
-        return "true | false"
-    return _bounded(kind.__name__, limits) if kind in (int, float) else "text"
-
-
-def _bounded(name: str, limits: list[Any]) -> str:
-    signs = ("ge", "gt", "le", "lt")
-    bound = {sign: getattr(limit, sign) for limit in limits for sign in signs if hasattr(limit, sign)}
-    below = next((f"{bound[sign]:g} {symbol} " for sign, symbol in (("ge", "≤"), ("gt", "<")) if sign in bound), "")
-    above = next((f" {symbol} {bound[sign]:g}" for sign, symbol in (("le", "≤"), ("lt", "<")) if sign in bound), "")
-    if below and not above:
-        return f"{name} {'≥' if 'ge' in bound else '>'} {below.split()[0]}"
-    return f"{below}{name}{above}"
+    if kind in (int, float):
+        found = [(symbol, getattr(limit, sign, None)) for limit in limits for sign, symbol in SIGNS.items()]
+        return f"{kind.__name__} {', '.join(f'{symbol} {at:g}' for symbol, at in found if at is not None)}".strip()
+    return "true | false" if kind is bool else '{"NAME": …}' if origin is dict else "text"
 
 
 def keys_of(mark: Mark) -> tuple[str, ...]:

@@ -14,51 +14,21 @@ SECTIONS = {
     "evaluation": "steps, split, weights read; studies beyond accuracy",
 }
 
-STEPS = "training.steps (optimizer steps: epochs × puzzles × N_accum / (batch_size × N_grad))"
-LAYERS = "model.num_layers"
-
-NAMES = {
-    # HRM's and TRM's cfg_pretrain.yaml and config/arch/*.yaml
-    "arch": "the preset, as in `python train.py trm-att-sudoku`",
-    "data_paths": "data=DIR",
-    "global_batch_size": "training.batch_size",
-    "epochs": STEPS,
-    "eval_interval": "training.monitor.every (optimizer steps)",
-    "lr_min_ratio": "optimizer.schedule.min_ratio (with optimizer.schedule.kind=cosine)",
-    "lr_warmup_steps": "optimizer.schedule.warmup_steps",
-    "beta1": "optimizer.betas=[0.9,0.95]",
-    "beta2": "optimizer.betas=[0.9,0.95]",
-    "ema_rate": "ema.decay",
-    "run_name": "run=DIR",
-    "checkpoint_path": "run=DIR",
-    "h_cycles": "model.h_cycles",
-    "l_cycles": "model.l_cycles",
-    "h_layers": LAYERS,
-    "l_layers": LAYERS,
-    "pos_encodings": "model.positions",
-    "mlp_t": "model.mixer=mlp model.positions=none",
-    "forward_dtype": "training.precision",
-    "halt_max_steps": "rollout.supervision_steps",
-    "no_act_continue": "rollout.halting=bce (or q-learning)",
-    "loss_type": "loss.likelihood",
-    # PyTorch, nanoGPT, Hugging Face
+NAMES = {  # of PyTorch, nanoGPT and Hugging Face; `reason.extensions.original` answers for HRM's and TRM's code
     "learning_rate": "optimizer.lr",
     "wd": "optimizer.weight_decay",
-    "min_lr": "optimizer.schedule.min_ratio (a share of optimizer.lr)",
+    "min_lr": "optimizer.schedule.min_ratio",
     "warmup_iters": "optimizer.schedule.warmup_steps",
     "max_iters": "training.steps",
-    "max_steps": "training.steps (--max-steps N stops a run early)",
-    "num_train_epochs": STEPS,
-    "per_device_train_batch_size": "training.batch_size (of all devices together)",
-    "num_hidden_layers": LAYERS,
-    "n_layer": LAYERS,
+    "max_steps": "training.steps",
+    "per_device_train_batch_size": "training.batch_size",
+    "num_hidden_layers": "model.num_layers",
+    "n_layer": "model.num_layers",
     "num_attention_heads": "model.num_heads",
     "n_head": "model.num_heads",
     "n_embd": "model.hidden_size",
     "d_model": "model.hidden_size",
-    "output_dir": "run=DIR",
     "dtype": "training.precision",
-    "wandb": "training.tracker=wandb",
 }
 
 LEFT: dict[str, object] = {  # settings of earlier versions and of extensions, each with the value that it has without
@@ -82,9 +52,9 @@ LEFT: dict[str, object] = {  # settings of earlier versions and of extensions, e
     "optimizer.backend": "auto",
     "training.only": "all",
     "training.monitor.split": "validation",
+    "evaluation.probed": 8,
+    "evaluation.spectra": 2,
+    "evaluation.restarts": 1,
+    "evaluation.vary": "all",
+    "evaluation.sigma": 0.1,
 }
-
-
-def name_here(key: str) -> str | None:
-    """What a setting of another code is called here: "arch.H_cycles" is model.h_cycles."""
-    return NAMES.get(key.lstrip("+").rsplit(".", 1)[-1].replace("-", "_").lower())

@@ -8,14 +8,14 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from reason.config.names import LEFT, SECTIONS, name_here
+from reason.config.names import LEFT, NAMES
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
@@ -84,7 +84,9 @@ def override(config: Config | dict[str, Any], pairs: Mapping[str, str]) -> Confi
     tree = config.model_dump() if isinstance(config, Config) else config
     for key, value in pairs.items():
         if key == "model.kind" and value != tree["model"]["kind"]:
-            raise ConfigError(_other_family(value, tree))
+            mine = tree["model"]["kind"]
+            mend = f"start from another preset for a model of {' or '.join(FAMILIES)}"
+            raise ConfigError(f"model.kind={value}: {tree['name']} is a {mine} model; {mend} (see: reason presets)")
         _place(tree, key, _parsed(value, _field(key.split("."), _family(tree))), f"={value}")
     return validated(tree, shown=pairs)
 
@@ -160,9 +162,7 @@ def _parsed(text: str, field: FieldInfo | None) -> Any:
     if text[:1] in "[{":
         try:
             return json.loads(text)
-        except RecursionError:
-            raise ConfigError(f"{text[:20]}… is nested too deep to be read") from None
-        except ValueError:  # no JSON, or a whole number of thousands of digits
+        except (ValueError, RecursionError):  # what is no JSON is refused as a text
             return text
     return text
 
@@ -171,16 +171,6 @@ def _family(tree: Any) -> str:
     model = tree.get("model") if isinstance(tree, dict) else None
     kind = model.get("kind") if isinstance(model, dict) else None
     return kind if kind in FAMILIES else "recursive"
-
-
-def _other_family(kind: str, tree: dict[str, Any]) -> str:
-    mine = tree["model"]["kind"]
-    if kind not in FAMILIES:
-        return f"model.kind={kind}: a model is {' or '.join(FAMILIES)}, and this one is {mine}"
-    return (
-        f"model.kind={kind}: {tree.get('name')} is a {mine} model, and the settings of a {kind} one mean other things; "
-        f"start from a {kind} preset (`reason presets` lists them)"
-    )
 
 
 def _field(path: list[str], family: str) -> FieldInfo | None:
@@ -206,60 +196,44 @@ def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool
         return Config.model_validate(tree, strict=strict, context={"strict": strict})
     except ValidationError as error:
         first = error.errors()[0]
-        path = [
-            text for part in first["loc"] if (text := str(part)).isidentifier() or text.isdecimal()
-        ]  # no type's name
-        key = ".".join(path)
-        family = _family(tree)
+        parts = map(str, first["loc"])
+        path = [part for part in parts if part.isidentifier() or part.isdecimal()]  # no type's name
+        key, family = ".".join(path), _family(tree)
         if first["type"] == "extra_forbidden":
             known = Config().model_dump() | {"model": FAMILIES[family].config().model_dump()}
             raise ConfigError(_unknown_key(key, known)) from None
         message = first["msg"].removeprefix("Value error, ")
         if first["type"] == "value_error":  # our own validators say the mend themselves
             raise ConfigError(f"{key}: {message}" if key else message) from None
-        got = (shown or {}).get(key, first.get("input"))
+        got = str((shown or {}).get(key, first["input"]))
         field = _field(path, family)
         about = f"; {field.description} (default {field.default})" if field is not None and field.description else ""
-        raise ConfigError(f"{key}={got}: {message[:1].lower() + message[1:]}{about}") from None
+        raise ConfigError(f"{key}={got[:80]}: {message[:1].lower() + message[1:]}{about}") from None
 
 
 def _unknown_key(key: str, tree: dict[str, Any], typed: str = "") -> str:
     """What is wrong with a key; `typed` is "=value" where it was typed."""
-    family = _family(tree)
+    family, (section, _, rest) = _family(tree), key.partition(".")
     for other, (settings, _) in FAMILIES.items():
-        if other != family and key.startswith("model.") and key.removeprefix("model.") in settings.model_fields:
+        if other != family and section == "model" and rest in settings.model_fields:
             return f"unknown setting {key}: a {other} model has it, and this one is {family}"
-    near = nearest_setting(key, tree)
-    if near is not None:
-        return f"unknown setting {key}; " + (
-            f"did you mean {near}{typed}?" if near in leaves(tree) else f"here it is {near}"
-        )
+    if (near := nearest_setting(key, tree)) is not None:
+        return f"unknown setting {key}; did you mean {near}{typed}?"
     sections = [name for name in tree if isinstance(tree[name], dict)]
-    if (section := key.partition(".")[0]) in sections:
+    if section in sections:
         return f"unknown setting {key}; see: python train.py --help {section}; {installed()}"
     return f"unknown setting {key}; sections are {', '.join(sections)}"
 
 
 def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
-    """The setting meant by `key`: equal last part, a name in other codes, or the closest spelling."""
+    """The setting meant by `key`: a name in other codes, an equal last part, or the closest spelling."""
     known = list(leaves(Config().model_dump() if tree is None else tree))
-    last = key.lstrip("+").rsplit(".", 1)[-1].replace("-", "_")
-    if key.lower() in known:
-        return key.lower()
-    alike = [name for name in known if name.rsplit(".", 1)[-1] == last.lower()]
-    section, _, rest = key.partition(".")
-    if section not in SECTIONS:
-        if (ours := name_here(key)) is not None:
-            return ours
-        if len(alike) == 1:
-            return alike[0]
-        near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-    else:  # the section's name is right, so it says nothing of the spelling
-        inside = [name.removeprefix(f"{section}.") for name in known if name.startswith(f"{section}.")]
-        near = [f"{section}.{each}" for each in difflib.get_close_matches(rest, inside, n=1, cutoff=0.7)]
-        if not near and (ours := name_here(key)) is not None:
-            return ours
-    return next(iter(near or alike), None)
+    last = key.rpartition(".")[2].replace("-", "_").lower()
+    if last in NAMES:
+        return NAMES[last]
+    alike = [name for name in known if name.rpartition(".")[2] == last]
+    near = difflib.get_close_matches(key.lower(), alike or known, n=1, cutoff=0 if alike else 0.8)
+    return next(iter(near), None)
 
 
 def flattened(sections: Mapping[str, Any], prefix: str = "") -> Changes:
@@ -281,41 +255,52 @@ def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def read_config(path: Path | str) -> Config:
-    """A config from the `config` field of a run's config.json, without the settings of earlier versions in `LEFT`.
+def differing(trees: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """{"section.key": its value in each config} of settings that differ; ... where a config lacks one."""
+    flat = [leaves(dict(tree)) for tree in trees]
+    keys = dict.fromkeys(key for one in flat for key in one)
+    values = {key: [one.get(key, ...) for one in flat] for key in keys}
+    return {key: found for key, found in values.items() if any(value != found[0] for value in found)}
 
-    What this installation lacks is left out: terms that the run gave weight 0, and settings of evaluations, on which no
-    number of the training depends.
+
+def read_config(path: Path | str) -> Config:
+    """A config from the `config` field of a run's config.json, without the settings that `_drop_neutral` drops.
 
     Raises:
         ConfigError: the file is missing or does not hold a config of this version.
     """
-    path, files = Path(path), []
+    path, missing = Path(path), None
     try:
         record = read_json(path)
-        files = record.get("imports", [])
-        if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
-            files = []
-            raise TypeError("imports is no list of files")
-        for key, value in LEFT.items():
-            node, leaf = record["config"], key.rpartition(".")[2]
-            for part in key.split(".")[:-1]:
-                node = node.get(part, {})
-            if node.get(leaf) == value:
-                del node[leaf]
-        loss, asked = (record["config"].get(name, {}) for name in ("loss", "evaluation"))
-        for name in [name for name, weight in loss.get("weights", {}).items() if name not in TERMS and weight == 0]:
-            del loss["weights"][name]
-            loss.pop(name, None)
-        for name in asked.keys() - EvaluationConfig.settings().keys():
-            del asked[name]
-        return validated(record["config"])
+        config, files = record["config"], [Path(file) for file in record.get("imports", [])]
+        there = {Path(file).name for file in IMPORTED}
+        missing = next((file for file in files if file.name not in there), None)
+        _drop_neutral(config)
+        return validated(config)
     except FileNotFoundError:
         raise ConfigError(f"no run at {path.parent}: {path} is missing; name a folder that train.py made") from None
     except ConfigError as error:
-        there = {Path(file).name for file in IMPORTED}
-        missing = [file for file in files if Path(file).name not in there]
-        made = f"; the run was made with --import {missing[0]}" if missing else ""
+        made = f"; the run was made with --import {missing}" if missing else ""
         raise ConfigError((str(error) if str(path) in str(error) else f"{path}: {error}") + made) from None
     except (AttributeError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is not a run's config ({error!r}); is the folder a run?") from None
+
+
+def _drop_neutral(config: dict[str, Any]) -> None:
+    """Remove what this installation lacks and the run did not use: the settings of `LEFT`, terms and studies left off.
+
+    Another setting of a missing extension stays, and is refused as unknown.
+    """
+    for key, value in LEFT.items():
+        *path, leaf = key.split(".")
+        section = config
+        for part in path:
+            section = section.get(part, {})
+        if section.get(leaf) == value:
+            del section[leaf]
+    loss, evaluation = config.get("loss", {}), config.get("evaluation", {})
+    for name in [name for name, weight in loss.get("weights", {}).items() if name not in TERMS and weight == 0]:
+        del loss["weights"][name]
+        loss.pop(name, None)
+    for name in [name for name in evaluation.keys() - EvaluationConfig.settings().keys() if evaluation[name] is False]:
+        del evaluation[name]

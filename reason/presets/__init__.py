@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from datasets_gen.plugins import nearest
 from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -18,14 +18,8 @@ from reason.models import build_model
 from reason.models.base import Shape
 from reason.plugins import installed, load_parts, own_recipe
 from reason.presets import small, structured
-from reason.presets.bases import (
-    MAZE_10,
-    MAZE_15,
-    SUDOKU_4,
-    SUDOKU_6,
-    SUDOKU_9,
-)
-from reason.presets.tables import Base, PaperTable, Row, read_papers
+from reason.presets.bases import MAZE_10, MAZE_15, SUDOKU_4, SUDOKU_6, SUDOKU_9
+from reason.presets.tables import PaperTable, Row, read_papers
 
 
 @dataclass(frozen=True)
@@ -63,46 +57,43 @@ class Preset:
             return build_model(self.config().model, self.shape).parameter_count()
 
 
-RECIPES: dict[Callable[[], Config], Shape] = {  # sudoku_4x4 is the preset sudoku-4x4
-    small.sudoku_4x4: SUDOKU_4,
-    small.sudoku_6x6: SUDOKU_6,
-    small.sudoku_6x6_attention: SUDOKU_6,
-    small.sudoku_6x6_hrm: SUDOKU_6,
-    small.sudoku_6x6_cmm_node: SUDOKU_6,
-    small.sudoku_6x6_cmm_nsde: SUDOKU_6,
-    structured.maze_10x10: MAZE_10,
-    structured.maze_10x10_narrow: MAZE_10,
-    small.maze_10x10_attention: MAZE_10,
-    structured.maze_10x10_hrm: MAZE_10,
-    structured.maze_10x10_cmm_node: MAZE_10,
-    structured.maze_10x10_cmm_nsde: MAZE_10,
-    structured.maze_any: MAZE_15,
-    structured.sudoku_6x6_groups: SUDOKU_6,
-    structured.sudoku_9x9: SUDOKU_9,
-    structured.sudoku_9x9_long: SUDOKU_9,
-    structured.sudoku_9x9_hrm: SUDOKU_9,
-    structured.sudoku_9x9_cmm_node: SUDOKU_9,
-    structured.sudoku_9x9_cmm_nsde: SUDOKU_9,
+Recipe = Callable[[], Config]
+RECIPES: dict[str, dict[Recipe, Shape]] = {  # by the title of their group; sudoku_4x4 is the preset sudoku-4x4
+    "Start here: minutes on a laptop": {
+        small.sudoku_4x4: SUDOKU_4,
+        structured.sudoku_6x6_groups: SUDOKU_6,
+        structured.maze_10x10_narrow: MAZE_10,
+    },
+    "Sudoku": {
+        small.sudoku_6x6: SUDOKU_6,
+        small.sudoku_6x6_attention: SUDOKU_6,
+        small.sudoku_6x6_hrm: SUDOKU_6,
+        small.sudoku_6x6_cmm_node: SUDOKU_6,
+        small.sudoku_6x6_cmm_nsde: SUDOKU_6,
+        structured.sudoku_9x9: SUDOKU_9,
+        structured.sudoku_9x9_long: SUDOKU_9,
+        structured.sudoku_9x9_hrm: SUDOKU_9,
+        structured.sudoku_9x9_cmm_node: SUDOKU_9,
+        structured.sudoku_9x9_cmm_nsde: SUDOKU_9,
+    },
+    "Mazes": {
+        small.maze_10x10_attention: MAZE_10,
+        structured.maze_10x10: MAZE_10,
+        structured.maze_10x10_hrm: MAZE_10,
+        structured.maze_10x10_cmm_node: MAZE_10,
+        structured.maze_10x10_cmm_nsde: MAZE_10,
+        structured.maze_any: MAZE_15,
+    },
 }
-FOR_A_CPU = {  # names that people type, each with a preset of minutes
-    "trm": "sudoku-6x6",
-    "hrm": "sudoku-6x6-hrm",
-    "cmm": "sudoku-6x6-cmm-node",
-    "sudoku": "sudoku-6x6",
-    "maze": "maze-10x10",
-}
-FEW = 6  # names that fit an error's line
+AUTHORS = "HRM and TRM at their authors' size: hours to days on a GPU"
 HERE = Path(__file__).parent
 PRESETS: dict[str, Preset] = {}
 TABLES: list[PaperTable] = []
 LISTS: dict[Path, dict[str, str]] = {}  # for each folder with presets, which its list.json holds: titles by name
 
 
-def add_presets(home: Path, presets: Iterable[Preset], title: str = "") -> None:
-    """Enter presets, whose code and list.json are in the folder `home`.
-
-    title: of the group in `reason presets`; without one the names decide (reason/cli/presets.py).
-    """
+def add_presets(home: Path, presets: Iterable[Preset], title: str) -> None:
+    """Enter presets, whose code and list.json are in the folder `home`; title: of the group in `reason presets`."""
     for each in presets:
         PRESETS[each.name] = each
         LISTS.setdefault(home, {})[each.name] = title
@@ -111,20 +102,20 @@ def add_presets(home: Path, presets: Iterable[Preset], title: str = "") -> None:
 def add_papers(home: Path, *papers: str) -> None:
     """Enter the authors' own presets and every row of the tables of `home`/papers/PAPER.yaml."""
     authors, tables = read_papers(home / "papers", papers)
-    add_presets(home, (Preset(name, *_of_base(base)) for name, base in authors.items()))
+    bases = (
+        Preset(name, partial(getattr, base, "config"), partial(getattr, base, "shape"), partial(getattr, base, "about"))
+        for name, base in authors.items()
+    )
+    add_presets(home, bases, AUTHORS)
     for table in tables:
         TABLES.append(table)
-        add_presets(home, (_of_row(table, row) for row in table.rows))
+        add_presets(home, (_of_row(table, row) for row in table.rows), "")
 
 
-def of_recipe(recipe: Callable[[], Config], shape: Shape) -> Preset:
+def of_recipe(recipe: Recipe, shape: Shape) -> Preset:
     """The preset of a function: sudoku_4x4 is sudoku-4x4, its docstring the description."""
     about = partial(inspect.cleandoc, recipe.__doc__ or "")
     return Preset(recipe.__name__.replace("_", "-"), recipe, lambda: shape, about)
-
-
-def _of_base(base: Base) -> tuple[Callable[[], Config], Callable[[], Shape], Callable[[], str]]:
-    return lambda: base.config, lambda: base.shape, lambda: base.about
 
 
 def _of_row(table: PaperTable, row: Row) -> Preset:
@@ -132,17 +123,10 @@ def _of_row(table: PaperTable, row: Row) -> Preset:
     return Preset(table.preset_name(row), config, partial(getattr, table.base, "shape"), about, row)
 
 
-add_presets(HERE, (of_recipe(recipe, shape) for recipe, shape in RECIPES.items()))
+for _title, _recipes in RECIPES.items():
+    add_presets(HERE, (of_recipe(recipe, shape) for recipe, shape in _recipes.items()), _title)
 add_papers(HERE, "authors", "cmm")
 load_parts("presets")
-
-
-def _own(name: str, recipe: Callable[[], object]) -> Preset:
-    made = recipe()
-    if not isinstance(made, Config):
-        raise ConfigError(f"{name} returned {type(made).__name__}; a preset returns a config: derive(Config(), {{…}})")
-    plain = name.rpartition(":")[2].replace("_", "-")
-    return Preset(plain, lambda: made, lambda: SUDOKU_9, partial(inspect.cleandoc, recipe.__doc__ or plain))
 
 
 def preset(name: str) -> Preset:
@@ -152,16 +136,14 @@ def preset(name: str) -> Preset:
         ConfigError: there is none; the nearest name is offered.
     """
     if (recipe := own_recipe(name)) is not None:
-        return _own(name, recipe)
+        made = recipe()
+        if not isinstance(made, Config):
+            mend = "a preset returns a config: derive(Config(), {…})"
+            raise ConfigError(f"{name} returned {type(made).__name__}; {mend}")
+        plain = name.rpartition(":")[2].replace("_", "-")
+        return Preset(plain, lambda: made, lambda: SUDOKU_9, lambda: inspect.cleandoc(recipe.__doc__ or plain))
     if name in PRESETS:
         return PRESETS[name]
-    family = [each for each in PRESETS if each.startswith(f"{name}-")]
-    alike = [each for each in PRESETS if each.split("-")[0] == name.split("-")[0]]
-    near = family or difflib.get_close_matches(name, alike or PRESETS, n=1, cutoff=0.6)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    if len(family) > FEW:
-        hint = f"`reason presets {name}-` lists the {len(family)} of that name; "
-    if name in FOR_A_CPU:
-        hint += f"on a CPU in minutes: {FOR_A_CPU[name]}; "
-    listed = f"`reason presets` lists all {len(PRESETS)}; {installed()}"
-    raise ConfigError(f"unknown preset {name}; {hint}{listed}")
+    alike = [each for each in PRESETS if each.startswith(f"{name}-")]
+    hint = f"`reason presets {name}-` lists the {len(alike)} of that name; " if alike else nearest(name, PRESETS)
+    raise ConfigError(f"unknown preset {name}; {hint}`reason presets` lists all {len(PRESETS)}; {installed()}")

@@ -76,11 +76,10 @@ class Departure:
     def holds(self, config: Config) -> bool:
         """Whether the config is one of those."""
         values = leaves(config.model_dump())
-        for key, wanted in self.where.items():
-            allowed = wanted if isinstance(wanted, tuple) else (values.get(str(wanted), wanted),)
-            if values[key] not in allowed:
-                return False
-        return True
+        wanted = {
+            key: each if isinstance(each, tuple) else (values.get(str(each), each),) for key, each in self.where.items()
+        }
+        return all(values[key] in allowed for key, allowed in wanted.items())
 
 
 @dataclass(frozen=True)
@@ -120,16 +119,12 @@ class PaperTable:
             },
         )
 
-    def departs(self, row: Row) -> str:
-        """What is done otherwise in a row, beside the whole table's departure."""
-        config = self.config(row)
-        return " ".join(each.text for each in self.departures if each.holds(config))
-
     def describe(self, row: Row) -> str:
         """The text of `reason presets`: paper, row, claim; then what is inherited and what is ours."""
         claim = f" Claimed: {f'{row.claimed} {self.measure}'.strip()}." if row.claimed else ""
         ours = " ".join(filter(None, (self.ours, row.ours)))
-        departure = " ".join(filter(None, (self.departs(row), self.departure)))
+        config = self.config(row)
+        departure = " ".join([*(each.text for each in self.departures if each.holds(config)), self.departure])
         paragraphs = (
             f"{self.paper}: {row.features}.{claim}",
             self.title,

@@ -9,7 +9,7 @@ from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.data import shape_of_puzzle
 from reason.data.config import GenerateConfig
-from reason.presets import FOR_A_CPU, add_presets, of_recipe
+from reason.presets import add_presets, of_recipe
 from reason.presets.small import sudoku_6x6_attention
 
 
@@ -79,5 +79,4 @@ def addition_3_mlp() -> Config:
 
 BLANK = shape_of_puzzle(Addition(3, causal=False))
 MIXED = shape_of_puzzle(Addition(3, causal=False, reverse=False, zero_pad=True))
-FOR_A_CPU["addition"] = "addition-3"
 add_presets(Path(__file__).parent, [of_recipe(addition_3, BLANK), of_recipe(addition_3_mlp, MIXED)], "Addition")

@@ -21,8 +21,7 @@ import torch
 from datasets_gen.layout import read_metadata, splits_of
 from datasets_gen.typed import quoted
 from reason.config.describe import has_mark
-from reason.config.differences import differing
-from reason.config.overrides import Changes, as_typed, changes_between, derive, read_config
+from reason.config.overrides import Changes, as_typed, changes_between, derive, differing, read_config
 from reason.config.schema import Config
 from reason.data.config import GenerateConfig
 from reason.errors import ConfigError

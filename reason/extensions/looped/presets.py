@@ -12,7 +12,7 @@ from reason.data.config import GenerateConfig
 from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.plugins import installed
-from reason.presets import FOR_A_CPU, add_papers, add_presets, of_recipe, small
+from reason.presets import add_papers, add_presets, of_recipe, small
 from reason.presets.bases import SETS, SUDOKU_6
 
 HERE = Path(__file__).parent
@@ -72,6 +72,5 @@ def sudoku_6x6_looped() -> Config:
     )
 
 
-FOR_A_CPU |= {"stars": "stars-small", "ouro": "ouro-small-stage-1"}
-add_presets(HERE, [of_recipe(sudoku_6x6_looped, SUDOKU_6)])
+add_presets(HERE, [of_recipe(sudoku_6x6_looped, SUDOKU_6)], "Sudoku")
 add_papers(HERE, "stars", "blindspot", "ouro")
