@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import re
 import sys
 import tempfile
 import traceback
 import warnings
 from collections.abc import Callable
 
+from datasets_gen.plugins import nearest
 from datasets_gen.terminal import ending_at_once
 from datasets_gen.typed import typed
 from reason.cli.help import PAGES, page, settings_asked, show_settings
@@ -26,23 +25,15 @@ USAGE = """usage: reason COMMAND …
 `--import FILE.py` after any command: models, loss terms and puzzles of your own (docs/extending.md).
 """
 
-
 CORE = {
-    "generate": Command(
-        "datasets_gen.__main__:main",
-        "generate, import, verify, merge or show a puzzle set (= python -m datasets_gen)",
-    ),
-    "train": Command("reason.cli.train:main", "train a reasoner from a preset (= python train.py)"),
-    "evaluate": Command("reason.cli.evaluate:main", "measure the accuracy by supervision step (= python evaluate.py)"),
+    "generate": Command("datasets_gen.__main__:main", "generate, import, verify or show a puzzle set"),
+    "train": Command("reason.cli.train:main", "train a reasoner from a preset"),
+    "evaluate": Command("reason.cli.evaluate:main", "measure the accuracy by supervision step"),
     "solve": Command("reason.cli.solve:main", "solve a puzzle from the command line, step by step"),
-    "models": Command(
-        "reason.cli.models:main", "list the trained models that come with the package, for solve and evaluate"
-    ),
+    "models": Command("reason.cli.models:main", "list the trained models that come with the package"),
     "compare": Command("reason.cli.compare:main", "compare several runs in one table and one plot"),
     "presets": Command("reason.cli.presets:main", "list every preset with its size and source"),
-    "demo": Command(
-        "reason.cli.demo:main", "train on 10×10 mazes, then solve larger mazes with the same weights (= make demo)"
-    ),
+    "demo": Command("reason.cli.demo:main", "train on 10×10 mazes, then solve larger mazes with the same weights"),
 }
 
 
@@ -52,45 +43,28 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _chosen(arguments: list[str]) -> int:
-    """The command that the first word names."""
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(_usage())
-        return 0 if arguments else 2
-    if arguments[0] == "--version":
+    """The command that the first word names, its page of help, or the settings that are asked for."""
+    name, *words = arguments or [""]
+    if name == "--version":
         print(f"reason {__version__}")
         return 0
-    command, *rest = arguments
-    known = _commands()
-    if command not in known:
-        near = difflib.get_close_matches(command, known, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        listed = f"`reason --help` lists the commands; {installed()}"
-        print(f"error: unknown command {printable(command)}; {hint}{listed}", file=sys.stderr)
-        return 2
-    return _run(command, known[command], rest)
-
-
-def _commands() -> dict[str, Command]:
-    """The commands of the core, of the extensions and of files of one's own, by name."""
     load_extensions()
-    return CORE | COMMANDS
-
-
-def _usage() -> str:
-    """The usage text; where the scripts of a checkout cannot be typed, without the notes `(= python train.py)`."""
-    usage = USAGE.format(commands="\n".join(f"  {name:15}{each.summary}" for name, each in _commands().items()))
-    return usage if typed(usage) == usage else re.sub(r" +\(= .*\)", "", usage)
-
-
-def _run(command: str, found: Command, words: list[str]) -> int:
-    """A command, its page of help, or the settings that are asked for."""
-    if command in PAGES and (named := settings_asked(words)) is not None:
-        if named:
-            return show_settings(command, named)
-        print(typed(page(command)))
+    known = CORE | COMMANDS
+    if name in ("", "-h", "--help"):
+        print(USAGE.format(commands="\n".join(f"  {name:15}{each.summary}" for name, each in known.items())))
+        return 0 if name else 2
+    if name not in known:
+        hint = f"{nearest(name, known)}`reason --help` lists the commands; {installed()}"
+        print(f"error: unknown command {printable(name)}; {hint}", file=sys.stderr)
+        return 2
+    if name in PAGES and (asked := settings_asked(words)) is not None:
+        if asked:
+            show_settings(name, asked)
+        else:
+            print(typed(page(name)))
         return 0
     with ending_at_once("interrupted"):  # torch takes a second to come
-        function = function_at(found.place)
+        function = function_at(known[name].place)
     return function(words)
 
 
@@ -102,7 +76,9 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         os.getcwd()  # fails where the working folder was removed: torch's libraries would abort there
-        _refuse_controls(arguments)
+        for word in arguments:
+            if has_controls(word, "\n\t"):  # newline and tab are allowed: puzzles contain them
+                raise ConfigError(f"{word} holds control characters; leave them out")
         status = command(import_asked(arguments))
         sys.stdout.flush()
         return status
@@ -112,21 +88,12 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except BaseException as error:
+    except Exception as error:
         if _interrupted(error):
             print("interrupted", file=sys.stderr)
             return 130
-        if not isinstance(error, Exception) and own_fault(error) is None:
-            raise  # SystemExit, as of --help
         print(f"error: {printable(typed(_said(error)))}", file=sys.stderr)
         return 1
-
-
-def _refuse_controls(arguments: list[str]) -> None:
-    """Raises ConfigError if an argument contains control characters, which would affect the terminal that prints it."""
-    for word in arguments:
-        if has_controls(word, "\n\t"):  # newline and tab are allowed: puzzles contain them
-            raise ConfigError(f"{word} holds control characters; leave them out")
 
 
 def _interrupted(error: BaseException | None) -> bool:

@@ -9,7 +9,8 @@ from typing import Any
 
 from rich.console import Console
 
-from datasets_gen.typed import Parser, quoted, typed
+from datasets_gen.typed import Parser, quoted
+from reason.config.overrides import differing
 from reason.errors import ConfigError, printable
 from reason.files import read_json
 from reason.pretrained import pretrained_models
@@ -21,7 +22,7 @@ from reason.runs.results import compared, settings_of
 DESCRIPTION = """Compare the evaluations of several runs in one table and one plot.
 
   reason compare runs/first runs/second                       the newest evaluation of each
-  reason compare runs/*                                       all of them
+  reason compare runs/*                                       all that have one
   reason compare --name sudoku-6x6-test-T64 runs/*            the evaluation of that name
   reason compare runs/first/evaluation/A runs/first/evaluation/B     two evaluations of one run
 
@@ -36,11 +37,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--name", help="which evaluation of every run (default: the newest)")
     parser.add_argument("--out", type=Path, default=Path("runs/comparison"), help="folder (default runs/comparison)")
     arguments = parser.parse_args(argv)
-    evaluations = [read_evaluation(run, arguments.name) for run in _runs(arguments.runs, arguments.out)]
-    names = [results["run"] for results in evaluations]
+    found = [read_evaluation(Path(run), arguments.name) for run in _evaluated(arguments.runs, arguments.out)]
+    names = [results["run"] for results in found]
     evaluations = [
-        results | {"run": f"{results['run']}/{results['evaluation']}"} if names.count(results["run"]) > 1 else results
-        for results in evaluations
+        results | ({"run": f"{name}/{results['evaluation']}"} if names.count(name) > 1 else {})
+        for name, results in zip(names, found, strict=True)
     ]
     settings = differing([results.pop("config") for results in evaluations])
     with replaced_folder(arguments.out, "a comparison") as folder:
@@ -56,31 +57,26 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _runs(named: list[str], out: Path) -> list[Path]:
-    """Those of several folders, as `runs/*` names them, that are runs with an evaluation; one alone as it is."""
-    folders = [Path(name) for name in named]
-    kept = [
-        folder
-        for folder in folders
-        if not folder.is_dir() or is_model(folder) or (folder != out and _is_evaluated(folder))
-    ]
-    if len(folders) == 1 or not kept:
-        return folders
-    for folder in folders:
-        if folder not in kept and (folder / "config.json").exists():
-            mend = typed(f"make one: python evaluate.py {quoted(folder)}")
-            print(f"{folder} holds no evaluation and is left out; {mend}", file=sys.stderr)
+def _evaluated(runs: list[str], out: Path) -> list[str]:
+    """Of several, as `runs/*` names them, those with an evaluation; the others are named. One alone is kept."""
+    kept = [run for run in runs if Path(run) != out and _results_of(Path(run))]
+    if len(runs) == 1 or not kept:
+        return runs
+    for run in runs:
+        if run not in kept and (Path(run) / "config.json").exists():
+            print(f"{run} holds no evaluation and is left out", file=sys.stderr)
     return kept
 
 
-def is_model(path: Path) -> bool:
-    """Whether a model of the package is meant, and no run or evaluation of one's own."""
-    own = any((path / file).exists() for file in ("config.json", "results.json"))
-    return str(path) in pretrained_models() and not own
-
-
-def _is_evaluated(folder: Path) -> bool:
-    return (folder / "results.json").exists() or any(folder.glob("evaluation/*/results.json"))
+def _results_of(path: Path, name: str = "*") -> list[Path]:
+    """The results.json of an evaluation folder, or those of a run or a model of the package, the newest last."""
+    if str(path) in pretrained_models() and not any((path / file).exists() for file in ("config.json", "results.json")):
+        path = Path("runs") / path  # where its evaluations are written
+        if (path / "config.json").exists():  # a run of one's own
+            return []
+    if (path / "results.json").exists():
+        return [path / "results.json"]
+    return sorted(path.glob(f"evaluation/{name}/results.json"), key=lambda file: file.stat().st_mtime)
 
 
 def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
@@ -91,25 +87,15 @@ def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
     Raises:
         ConfigError: there are none, or the file is not one of results.
     """
-    asked = path
-    if is_model(path) and not (Path("runs") / path / "config.json").exists():
-        path = Path("runs") / path  # where its evaluations are written
-    if (path / "results.json").exists():
-        folder = path
-    else:
-        found = sorted((path / "evaluation").glob("*/results.json"), key=lambda file: file.stat().st_mtime)
-        if name is not None:
-            found = [file for file in found if file.parent.name == name]
-        if not found:
-            what, named = (f"evaluation {name}", f" {shlex.quote(f'name={name}')}") if name else ("evaluation", "")
-            raise ConfigError(f"{asked} holds no {what}; make one: python evaluate.py {quoted(asked)}{named}")
-        folder = found[-1].parent
-    file = folder / "results.json"
+    found = _results_of(path, name or "*")
+    if not found:
+        what, named = (f"evaluation {name}", f" {shlex.quote(f'name={name}')}") if name else ("evaluation", "")
+        raise ConfigError(f"{path} holds no {what}; make one: python evaluate.py {quoted(path)}{named}")
+    file = found[-1]
     try:
         whole = read_json(file)
         results = compared(whole)
     except ConfigError as error:
-        why = str(error) if str(file) in str(error) else f"{file} holds no results ({error})"
-        raise ConfigError(f"{why}; evaluate the run again") from None
-    own = {"evaluation": printable(folder.resolve().name), "config": settings_of(folder.resolve().parents[1], results)}
-    return whole | results | own
+        raise ConfigError(f"{file} holds no results ({error}); evaluate the run again") from None
+    folder = file.parent.resolve()
+    return whole | results | {"evaluation": printable(folder.name), "config": settings_of(folder.parents[1], results)}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import shlex
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +37,8 @@ NEXT = """what to try next
   reason solve {run} {run}/maze.txt steps=96            a maze of any size: change the file ('#', ' ', S and G)
   python train.py maze-any                                        several sizes at once, for larger mazes
   python train.py sudoku-9x9                                      hard 9x9 Sudoku, 15 to 60 minutes
-  reason presets                                                  all presets"""
-
-ACTIVATE = "  before, once in every terminal: source .venv/bin/activate       (Windows: .venv\\Scripts\\activate)"
+  reason presets                                                  all presets
+before, once in every terminal: source .venv/bin/activate       (Windows: .venv\\Scripts\\activate)"""
 
 
 def main(argv: list[str]) -> int:
@@ -52,9 +49,8 @@ def main(argv: list[str]) -> int:
     parser = Parser(prog="reason demo", description=__doc__)
     parser.add_argument("--minutes", type=float, metavar="M", help="train M minutes at most, then read 10x10 mazes")
     minutes = parser.parse_args(argv).minutes
-    if minutes is not None and not (minutes > 0 and math.isfinite(minutes)):
-        raise ConfigError(f"--minutes {minutes}: must be above 0")
     chosen, console = preset(PRESET), Console()
+    data = chosen.config().data.directories[0]
     print(PROPOSAL.format(parameters=chosen.parameter_count()))
     if not _finished():
         begun = (RUN / "config.json").exists()
@@ -62,39 +58,33 @@ def main(argv: list[str]) -> int:
         arguments += [] if minutes is None else ["--max-minutes", str(minutes)]
         print(typed(f"demo: python train.py {' '.join(arguments)}"))
         train.main(arguments)
-        if not _finished() and minutes is not None:
-            return _cut_short(chosen.config().data.directories[0])
-        if not _finished():
-            print(
-                typed("demo: interrupted; `make demo` goes on with this training, and then with the rest of the demo")
-            )
-            return 130
-    data = chosen.config().data.directories[0]
+    if not _finished() and minutes is None:
+        print(typed("demo: interrupted; `make demo` goes on with this training, and then with the rest of the demo"))
+        return 130
+    if not _finished():
+        results, _ = _evaluated({"data.directory": data, "evaluation.limit": str(PUZZLES)})
+        step = step_of(checkpoints(RUN)[-1])
+        print(f"demo: cut short at training step {step} of {STEPS}, {_figures(results)}; `make demo` goes on with it")
+        return 0
     results, folder = _evaluated({"data.directory": data})
     print_results(results, console)
     print(f"picture {folder / 'accuracy_by_step.png'}\n")
     for size, steps in LARGER.items():
         larger, _ = _evaluated({"data.directory": _made(size), "evaluation.steps": str(steps)})
-        print(f"demo: {_curve(larger)}\n")
+        exact = larger["exact_by_step"]
+        shown = sorted({*(2**k for k in range(steps.bit_length())), steps})
+        read = ", ".join(f"{100 * exact[step - 1]:.0f}% at step {step}" for step in shown)
+        print(f"demo: {larger['puzzles']} mazes of {size}x{size}, exact: {read}\n")
     _draw(_made(DRAWN))
-    print(typed(NEXT.format(run=RUN, data=data)) + ("" if shutil.which("reason") else f"\n{ACTIVATE}"))
+    print(typed(NEXT.format(run=RUN, data=data)))
+    print(f"demo: {_figures(results)}, report {folder / 'report.html'}")
+    return 0
+
+
+def _figures(results: dict[str, Any]) -> str:
     trained, exact = results["trained_steps"], results["exact_by_step"]
-    print(
-        f"demo: exact {100 * exact[trained - 1]:.1f}% at step {trained} of {trained} trained, "
-        f"{100 * exact[0]:.1f}% at step 1, report {folder / 'report.html'}"
-    )
-    return 0
-
-
-def _cut_short(data: str) -> int:
-    """Read what was trained so far."""
-    results, _ = _evaluated({"data.directory": data, "evaluation.limit": str(PUZZLES)})
-    trained, step = results["trained_steps"], step_of(checkpoints(RUN)[-1])
-    print(
-        f"demo: cut short at training step {step} of {STEPS}, exact {100 * results['exact_by_step'][trained - 1]:.1f}% "
-        f"at step {trained} of {trained} trained; `make demo` goes on with this training"
-    )
-    return 0
+    at_1 = f"{100 * exact[0]:.1f}% at step 1"
+    return f"exact {100 * exact[trained - 1]:.1f}% at step {trained} of {trained} trained, {at_1}"
 
 
 def _made(size: int) -> str:
@@ -114,20 +104,10 @@ def _evaluated(pairs: dict[str, str]) -> tuple[dict[str, Any], Path]:
     return evaluate_run(RUN, override(read_config(RUN / "config.json"), pairs))
 
 
-def _curve(results: dict[str, Any]) -> str:
-    """Exact accuracy at steps that double."""
-    exact, steps = results["exact_by_step"], results["steps"]
-    shown = sorted({*(2**k for k in range(steps.bit_length())), steps})
-    read = ", ".join(f"{100 * exact[step - 1]:.0f}% at step {step}" for step in shown)
-    return f"{results['puzzles']} mazes of {Path(results['dataset']).name.removeprefix('maze-')}, exact: {read}"
-
-
 def _draw(directory: str) -> None:
     """The first maze of a set: solved step by step in the terminal, and as a GIF."""
-    data = PuzzleData(directory, "test")
-    text, picture = Maze(DRAWN).draw(data.inputs[0].numpy()), RUN / "maze.gif"
-    file = RUN / "maze.txt"
-    file.write_text(text, encoding="utf-8")
+    picture, file = RUN / "maze.gif", RUN / "maze.txt"
+    file.write_text(Maze(DRAWN).draw(PuzzleData(directory, "test").inputs[0].numpy()), encoding="utf-8")
     print(f"demo: reason solve {RUN} {file} steps={SHOWN} --gif {picture}")
     solve.main([str(RUN), str(file), f"steps={SHOWN}", "--gif", str(picture)])
     print()

@@ -18,7 +18,7 @@ SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
 
 def main(argv: list[str]) -> int:
     """Parse, load, evaluate, report; returns the exit status."""
-    words, pairs = split_arguments(Parser("evaluate.py", ("run", "name", *SHORTCUTS)).parsed(argv).words, SHORTCUTS)
+    words, pairs = split_arguments(Parser("evaluate.py").parsed(argv).words, SHORTCUTS)
     words += [pairs.pop("run")] if "run" in pairs else []
     if len(words) > 1:
         raise ConfigError(f"one run at a time, got {' '.join(words)}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from typing import NoReturn
 
+from datasets_gen.plugins import nearest
 from reason.config.names import SECTIONS
 from reason.errors import ConfigError
 from reason.plugins import EVALUATIONS
@@ -75,8 +75,8 @@ def settings_asked(arguments: list[str]) -> list[str] | None:
     return arguments[asked[-1] + 1 :] if asked else None
 
 
-def show_settings(command: str, asked: list[str]) -> int:
-    """Print the settings of sections, or single ones, as far as the command takes them; returns the exit status.
+def show_settings(command: str, asked: list[str]) -> None:
+    """Print the settings of sections, or single ones, as far as the command takes them.
 
     Raises:
         ConfigError: no section or setting is called so; the nearest one is named.
@@ -93,7 +93,9 @@ def show_settings(command: str, asked: list[str]) -> int:
     for name in asked:
         chosen = [row for row in rows if row.key == name or row.key.startswith(f"{name}.")]
         if not chosen:
-            raise ConfigError(_unknown(name, [row.key for row in rows]))
+            hint = nearest(name, [*SECTIONS, *(row.key for row in rows)])
+            known = f"sections are {', '.join(SECTIONS)}"
+            raise ConfigError(f"--help {name}: no section or setting is called so; {hint}{known}")
         if name in SECTIONS:
             console.print(f"{name}: {SECTIONS[name]}", markup=False)
         for family in dict.fromkeys(row.family for row in chosen):
@@ -104,25 +106,13 @@ def show_settings(command: str, asked: list[str]) -> int:
                 if row.family == family:
                     view.add_row(*map(Text, (f"{row.key}={row.default}", row.allowed, row.text)))
             console.print(view)
-    if command == "train":
-        console.print("\n`reason presets NAME` shows the settings that a preset changes.", markup=False)
-    return 0
-
-
-def _unknown(name: str, keys: list[str]) -> str:
-    sections = list(dict.fromkeys(key.partition(".")[0] for key in keys if "." in key))
-    inner = [key[: f"{key}.".index(f".{name}.") + 1 + len(name)] for key in keys if f".{name}." in f"{key}."]
-    near = inner or difflib.get_close_matches(name, [*sections, *keys], n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return f"--help {name}: no section or setting is called so; {hint}sections are {', '.join(sections)}"
 
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are a `ConfigError` of one line; `show_settings` answers --help."""
 
-    def __init__(self, prog: str, shortcuts: tuple[str, ...]):
+    def __init__(self, prog: str):
         super().__init__(prog=prog, add_help=False, allow_abbrev=False)
-        self.shortcuts = shortcuts  # words that are typed as NAME=VALUE without a section
         self.add_argument("words", nargs="*")
 
     def error(self, message: str) -> NoReturn:
@@ -137,25 +127,11 @@ class Parser(argparse.ArgumentParser):
         """
         found, unknown = self.parse_known_intermixed_args(arguments)
         if unknown:
+            from reason.config.overrides import nearest_setting  # only where a word was wrong
+
+            name = unknown[0].partition("=")[0]
             options = [option for action in self._actions for option in action.option_strings]
-            raise ConfigError(_unknown_option(unknown[0], arguments, options, self.shortcuts))
+            setting = nearest_setting(name.lstrip("-"))
+            hint = nearest(name, options) or (f"did you mean {setting}=…? " if setting else "")
+            raise ConfigError(f"{name} is no option; {hint}settings are typed section.key=value, without --")
         return found
-
-
-def _unknown_option(option: str, arguments: list[str], options: list[str], shortcuts: tuple[str, ...]) -> str:
-    name, _, value = option.partition("=")
-    near = difflib.get_close_matches(name.replace("_", "-"), options, n=1, cutoff=0.7)
-    if near:
-        return f"{name} is no option; did you mean {near[0]}?"
-    after = arguments[arguments.index(option) + 1 :]
-    if not value and after and "=" not in after[0] and not after[0].startswith("--"):
-        value = after[0]
-    from reason.config.overrides import nearest_setting  # only where a word was wrong
-
-    bare = name.lstrip("-")
-    setting = bare if bare in shortcuts else nearest_setting(bare)
-    if setting is None:
-        known = f"options are {', '.join(options)}, and " if options else ""
-        return f"{name} is no option; {known}settings are typed section.key=value"
-    typed = f"{setting}={value}" if value and " " not in setting and "=" not in setting else setting
-    return f"{name} is no option; settings are typed section.key=value, this one {typed}"

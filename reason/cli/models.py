@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-
 from rich.console import Console
 from rich.table import Table
 
+from datasets_gen.plugins import nearest
 from datasets_gen.typed import Parser, typed
 from reason.errors import ConfigError
 from reason.pretrained import card, pretrained_models
@@ -24,20 +23,12 @@ def main(argv: list[str]) -> int:
     """List, or show one; returns the exit status."""
     parser = Parser(prog="reason models", description=DESCRIPTION)
     parser.add_argument("name", nargs="?")
-    name = parser.parse_args(argv).name
-    names = pretrained_models()
-    if name is None:
-        _list(names)
+    name, names = parser.parse_args(argv).name, pretrained_models()
+    if name in names:
+        print(typed(markdown(card(name)).split("---\n", 2)[2].strip()))
         return 0
-    if name not in names:
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise ConfigError(f"no model {name}; {hint}models are {', '.join(names) or 'none'}")
-    print(typed(markdown(card(name)).split("---\n", 2)[2].strip()))
-    return 0
-
-
-def _list(names: list[str]) -> None:
+    if name is not None:
+        raise ConfigError(f"no model {name}; {nearest(name, names)}models are {', '.join(names) or 'none'}")
     view = Table(title="trained models: reason solve NAME PUZZLE", title_justify="left")
     for column in ("name", "parameters", "kB"):
         view.add_column(column, justify="left" if column == "name" else "right", no_wrap=True)
@@ -46,9 +37,10 @@ def _list(names: list[str]) -> None:
         its = card(name)
         figures = []
         for one in its["evaluations"]:
-            exact, steps, trained = one["exact_by_step"], one["steps"], min(its["trained_steps"], one["steps"])
-            beyond = f", {per_cent(exact[-1])} at step {steps}" if steps > trained else ""
-            begins = f"{per_cent(exact[0])} at step 1, {per_cent(exact[trained - 1])} at step {trained}"
-            figures.append(f"{one['set']}: {begins}{beyond} (n {one['puzzles']:,})")
+            exact, trained = one["exact_by_step"], min(its["trained_steps"], one["steps"])
+            at = {1: exact[0], trained: exact[trained - 1], one["steps"]: exact[-1]}
+            shares = ", ".join(f"{per_cent(share)} at step {step}" for step, share in at.items())
+            figures.append(f"{one['set']}: {shares} (n {one['puzzles']:,})")
         view.add_row(name, f"{its['parameters']:,}", f"{its['bytes'] / 1000:,.0f}", "\n".join(figures))
     Console().print(view)
+    return 0

@@ -1,23 +1,34 @@
-"""reason solve: one puzzle from the command line, solved by a trained model step by step.
-
-What needs no network is refused here, before torch is imported, which takes seconds.
-"""
+"""reason solve: one puzzle from the command line, solved by a trained model step by step."""
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
+import json
 import re
 import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-from datasets_gen.puzzles import family_of
-from datasets_gen.structure import Structure
-from datasets_gen.terminal import ending_at_once
+from rich.console import Console
+
+from datasets_gen.layout import DatasetError
+from datasets_gen.progress import Progress
 from datasets_gen.typed import Parser
+from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
-from reason.files import decoded, read_json, read_text
-from reason.pretrained import find_run, pretrained_models
+from reason.files import decoded, naming, read_text, written_beside
+from reason.pretrained import pretrained_models
+from reason.report.drawing import animate, board
+from reason.runs.directory import load_run, run_and_config
+from reason.runs.reading import idle, refuse_unreadable, unread_lines
+from reason.solve import SECONDS, Solution, solve_text
+from reason.training.device import pick_device
 
 DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer change from step to step.
 
@@ -53,14 +64,16 @@ solutions or no symmetry, its most certain cell becomes a clue every few steps (
 off). The exit status is 0 if the last answer satisfies the rules, and 1 if it does not or the puzzle is malformed."""
 
 SETTING = re.compile(r"(steps|device|(data|model|training|evaluation)\.[\w.]*)=")  # a sum may end in '=', too
+READ = tuple(f"evaluation.{name}" for name in ("steps", "decimation", "weights", "checkpoint"))
+FEW = 6  # boards that are all drawn
 
 
 def main(argv: list[str]) -> int:
-    """Parse, refuse what is no puzzle, think, draw; returns the exit status."""
+    """Parse, solve, draw; returns the exit status."""
     parser = Parser(prog="reason solve", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="MODEL PUZZLE | steps=T | section.key=value")
     parser.add_argument("--restarts", type=int, metavar="K", help="at most, the first included (default: no limit)")
-    parser.add_argument("--seconds", type=float, metavar="S", help="for restarts of one puzzle (default: a minute)")
+    parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help="for restarts (default: a minute)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="solve a file of puzzles, and write this CSV file")
     parser.add_argument("--gif", type=Path, metavar="FILE", help="also write an animated picture")
     parser.add_argument("--all", action="store_true", help="draw the board after every step that changes it")
@@ -68,69 +81,49 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_intermixed_args(argv)
     if arguments.restarts is not None and arguments.restarts < 1:
         raise ConfigError(f"--restarts {arguments.restarts}: at least one is needed")
-    if arguments.seconds is not None and not arguments.seconds >= 0:
+    if not arguments.seconds >= 0:
         raise ConfigError(f"--seconds {arguments.seconds}: a number from 0 is needed")
     if arguments.output and (arguments.gif or arguments.json or arguments.all):
-        raise ConfigError(
-            "--output writes the answers of a file of puzzles; --gif, --json and --all are for one puzzle"
-        )
-    if arguments.gif and arguments.gif.suffix.lower() != ".gif":
-        raise ConfigError(
-            f"--gif {arguments.gif}: a picture that moves ends in .gif; type --gif {arguments.gif.stem}.gif"
-        )
-    if arguments.gif and not arguments.gif.parent.is_dir():
-        raise ConfigError(f"--gif {arguments.gif}: there is no folder {arguments.gif.parent}")
+        raise ConfigError("--output writes the answers of a file; --gif, --json and --all are for one puzzle")
+    if arguments.gif and (arguments.gif.suffix.lower() != ".gif" or not arguments.gif.parent.is_dir()):
+        raise ConfigError(f"--gif {arguments.gif}: a picture that moves ends in .gif, and its folder is there")
     settings = [word for word in arguments.words if SETTING.match(word)]
     words = [word for word in arguments.words if word not in settings]
     if len(words) != 2:
-        models = ", ".join(pretrained_models())
         raise ConfigError(
             f"a run and a puzzle are needed, got {' '.join(words) or 'none'}; see: reason solve --help "
-            f"(models of the package: {models})"
+            f"(models of the package: {', '.join(pretrained_models())})"
         )
-    puzzles = _puzzles(Path(words[1]), arguments.output) if arguments.output else [_text(words[1])]
-    if not arguments.output:
-        _refuse_malformed(words[0], puzzles[0])
-    with ending_at_once("interrupted"):
-        from reason.cli.answer import answer
-    return answer(words[0], settings, puzzles, arguments)
+    name, text = words
+    puzzles = _puzzles(Path(text)) if arguments.output else [_text(text)]
+    run, own = run_and_config(name)
+    _, pairs = split_arguments(settings, {"steps": "evaluation.steps"})
+    config = override(own, pairs)
+    refuse_unreadable(pairs)
+    device = pick_device(config.device)
+    skipped = (key for key in pairs if key.startswith(("evaluation.", "data.")) and key not in READ)
+    unread = dict.fromkeys(skipped, f"reason solve reads {', '.join(READ)} alone") | idle(config, "model")
+    for line in unread_lines(dict(pairs), unread, "this answer"):
+        print(line, file=sys.stderr)
+    model = load_run(run, device, config, config.evaluation.weights).model
+    limits = config.evaluation.steps, arguments.restarts, arguments.seconds
+    solve = partial(solve_text, run, model, config)
+    if arguments.output:
+        return _solve_each(puzzles, arguments.output, lambda text: solve(text, *limits))
+    with Progress(desc="restarts", unit="restart", leave=False, delay=1) as bar:
+        solution = solve(puzzles[0], *limits, progress=bar.update)
+    return _show(solution, run, arguments)
 
 
-def _refuse_malformed(name: str, text: str) -> None:
-    """Raises DatasetError where a text is no puzzle of the family that a run was trained on."""
-    try:
-        record = read_json(find_run(name) / "config.json")
-        shape = record["shape"]
-        structure = Structure.model_validate(shape["structure"])
-        family = family_of(record["task"], shape["seq_len"], shape["vocab_size"], structure)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return  # what reads the run says what is wrong with it
-    family.sized(text).typed(text)
-
-
-def _puzzles(file: Path, output: Path) -> list[str]:
+def _puzzles(file: Path) -> list[str]:
     """The puzzles of a file: the column `question` of a CSV file that has it, else one a line."""
-    if output.exists():
-        raise ConfigError(f"--output {output}: the file exists; name another")
-    if not output.parent.is_dir():
-        raise ConfigError(f"--output {output}: there is no folder {output.parent}")
-    if not _is_file(str(file)):
-        raise ConfigError(f"no file {file}; with --output the puzzles are in a file, one a line")
     text = read_text(file).removeprefix("\ufeff")
     lines = [line for line in text.splitlines() if line.strip()]
-    if file.suffix.lower() == ".csv" and lines:
-        try:
-            header, *rows = (row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row)
-        except csv.Error as error:
-            raise ConfigError(f"{file} is no CSV file ({error}); close its quotes") from None
-        if "question" in header:
-            if header.count("question") > 1:
-                raise ConfigError(f"{file} has {header.count('question')} columns `question`; leave one")
-            if faulty := next((row for row in rows if len(row) != len(header)), None):
-                raise ConfigError(f"{file}: {len(faulty)} fields in {','.join(faulty)[:80]!r}, {len(header)} expected")
-            lines = [row[header.index("question")] for row in rows]
-        elif len(header) > 1:
-            raise ConfigError(f"{file} has no column `question`; its columns are {', '.join(header)}")
+    header = next(csv.reader(lines[:1]), []) if file.suffix.lower() == ".csv" else []
+    if "question" in header:
+        lines = [row["question"] or "" for row in csv.DictReader(io.StringIO(text, newline=""))]
+    elif len(header) > 1:
+        raise ConfigError(f"{file} has no column `question`; its columns are {', '.join(header)}")
     if not lines:
         raise ConfigError(f"{file} holds no puzzle")
     return lines
@@ -140,15 +133,104 @@ def _text(word: str) -> str:
     """The puzzle's text: typed, in a file, or on the input stream."""
     if word == "-":
         return decoded(sys.stdin.buffer.read(), "the standard input").removeprefix("\ufeff")
-    if len(word) < 1024 and "\n" not in word and _is_file(word):
+    if len(word) < 255 and "\n" not in word and Path(word).is_file():  # a longer one is no file's name
         return read_text(Path(word)).removeprefix("\ufeff")
-    if len(word) < 1024 and (Path(word).suffix in (".txt", ".sdk", ".csv") or word.startswith(("./", "/", "~"))):
+    if Path(word).suffix in (".txt", ".sdk", ".csv") or word.startswith(("./", "/", "~")):
         raise ConfigError(f"no file {word}")
     return word
 
 
-def _is_file(word: str) -> bool:
-    try:
-        return Path(word).is_file()
-    except OSError:  # a puzzle too long for a file's name
-        return False
+def _solve_each(puzzles: list[str], output: Path, solve: Callable[[str], Solution]) -> int:
+    """Solve puzzle after puzzle; each row is in the file as soon as it is known."""
+    solved = failed = 0
+    with (
+        naming(output),
+        output.open("x", newline="", encoding="utf-8") as file,
+        Progress(puzzles, unit="puzzle", desc="solving") as bar,
+    ):
+        writer = csv.writer(file)
+        writer.writerow(["question", "answer", "solved", "restarts", "seconds", "error"])
+        for text in bar:
+            began, error = time.monotonic(), ""
+            try:
+                told = solve(text).describe()
+            except (ConfigError, DatasetError) as fault:
+                told, error = {"answer": [], "rules_hold": False, "restarts": 0}, str(fault)
+            right = {None: "unknown", True: "yes", False: "no"}[told["rules_hold"]]
+            solved, failed = solved + (right == "yes"), failed + (right == "no")
+            seconds = f"{time.monotonic() - began:.2f}"
+            writer.writerow([text, "".join(told["answer"]), right, told["restarts"], seconds, error])
+            file.flush()
+            bar.set_postfix_str(f"{solved} solved")
+    print(f"{output}: the rules hold for {solved:,} of {len(puzzles):,} answers")
+    return 1 if failed else 0
+
+
+def _show(solution: Solution, run: Path, arguments: argparse.Namespace) -> int:
+    """Print a solution, and write its picture; returns the exit status."""
+    solved = solution.describe() | {"run": run.resolve().name}
+    if solved["rules_hold"] is False:
+        solved["exact"] = solution.exact()
+    if arguments.json:
+        print(json.dumps(solved, indent=2))
+    else:
+        _print(solution, solved, Console(highlight=False), arguments.all)
+    if arguments.gif:
+        captions = ["the question", *(f"step {row['step']} of {len(solved['steps'])}" for row in solved["steps"])]
+        sys.stdout.flush()
+        with written_beside(arguments.gif) as part:
+            animate(part, solution.puzzle, solution.frames, solution.question, captions)
+        if not arguments.json:
+            print(f"picture {arguments.gif}")
+    return 0 if solved["rules_hold"] is not False else 1
+
+
+def _print(solution: Solution, solved: dict[str, Any], console: Console, every: bool) -> None:
+    """The question, the steps that change something, and the verdict."""
+    puzzle, question, frames = solution.puzzle, solution.question, solution.frames
+    console.print("[bold]question[/bold]")
+    console.print(puzzle.draw(frames[0], None, solution.relations), markup=False, soft_wrap=True)  # as it can be typed
+    changing = [row["step"] for row in solved["steps"] if row["changed"]]
+    if len(changing) > FEW and not every:
+        changing = [m for m in changing if m & (m - 1) == 0 or m == changing[-1]]
+    for changes, group in groupby(solved["steps"], lambda row: bool(row["changed"])):
+        rows = list(group)
+        if not changes:
+            first, last = rows[0]["step"], rows[-1]["step"]
+            which = f"step {first}" if first == last else f"steps {first} to {last}"
+            console.print(f"[bold]{which}[/bold]: no cell changes{_said(rows[-1])}")
+            continue
+        for row in rows:
+            m = row["step"]
+            cells = f"{len(row['changed'])} cell{'' if len(row['changed']) == 1 else 's'} changed"
+            struck = int((puzzle.given(question) & (frames[m] != question)).sum())
+            cells += f", {struck} clue{'' if struck == 1 else 's'} not kept (!)" if struck else ""
+            console.print(f"{chr(10) if m in changing else ''}[bold]step {m}[/bold]: {cells}{_said(row)}")
+            if m in changing:
+                console.print(board(puzzle, frames[m], question, frames[m] != frames[m - 1]))
+    if reply := puzzle.reply(question, solution.thought.answers[-1]):
+        console.print(f"\n{reply}", markup=False)
+    console.print(f"\n{_verdict(solution, solved)}")
+    if exact := solved.get("exact"):
+        if exact["solutions"] > 1 and not puzzle.several:
+            console.print("\nthe puzzle has several solutions; the model was trained on puzzles with one")
+        several = "several solutions; one" if exact["solutions"] > 1 else "one solution"
+        console.print(f"\nan exact solver finds {several}:\n" + "\n".join(exact["answer"]), markup=False)
+
+
+def _said(row: dict[str, Any]) -> str:
+    halting = "" if row["halting"] is None else f", halting {row['halting']:.1%}"
+    return halting + (", the rules hold" if row["rules_hold"] else "")
+
+
+def _verdict(solution: Solution, solved: dict[str, Any]) -> str:
+    against = "; ".join(solved["doubts"])
+    if solved["rules_hold"] is None:
+        word = f"[yellow]unsure[/yellow]: {against}" if against else "the model is sure"
+        return f"{word}; no rule tells whether this answer is right"
+    if solved["rules_hold"]:
+        again = f", at restart {solution.restart}" if solution.restart > 1 else ""
+        return f"[green]solved: the rules hold[/green] at step {len(solved['steps'])}{again}"
+    tried = f" in {solution.restarts} restarts" if solution.restarts > 1 else ""
+    lines = [f"[red]not solved{tried}, the rules do not hold[/red]: {solved['mistake']}"]
+    return "\n".join([*lines, f"the model's own doubts: {against or 'none, it is sure of a wrong answer'}"])

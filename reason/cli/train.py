@@ -21,7 +21,7 @@ from reason.training.checkpoint import readable
 from reason.training.loop import Outcome, Trainer
 from reason.training.world import goes_on
 
-PARSER = Parser("train.py", ("data", "run"))  # the options are described in reason.cli.help
+PARSER = Parser("train.py")  # the options are described in reason.cli.help
 PARSER.add_argument("--resume", action="store_true")
 PARSER.add_argument("--max-steps", type=int, metavar="N")
 PARSER.add_argument("--max-minutes", type=float, metavar="M")
