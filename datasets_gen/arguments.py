@@ -9,10 +9,10 @@ from typing import Any
 
 from datasets_gen.family import Puzzle
 from datasets_gen.layout import SPLITS, DatasetError, Split, check_free, write_dataset
-from datasets_gen.terminal import INTERRUPTED
 from datasets_gen.version import __version__
 
 OUTPUT_OPTIONS: list[Callable[[argparse.ArgumentParser], None]] = []  # of extensions: each adds to every generator
+INTERRUPTED = "interrupted: nothing was written"
 
 
 def add_command(
@@ -32,56 +32,42 @@ def add_command(
     return parser
 
 
-def add_directory(parser: argparse.ArgumentParser) -> None:
-    """DIR, the set that a command reads."""
-    parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
-
-
-def add_output_dir(parser: argparse.ArgumentParser) -> None:
-    """--output-dir."""
-    help = "a folder that does not exist yet"
-    parser.add_argument("--output-dir", type=Path, required=True, metavar="DIR", help=help)
+def whole_number(text: str) -> int:
+    """A whole number from 0; argparse says what is none."""
+    if (number := int(text)) < 0:
+        raise ValueError
+    return number
 
 
 def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> None:
     """--train, --validation, --test, --seed, --processes, --output-dir and the options of extensions."""
     for name, default in (("train", train), ("validation", 0), ("test", test)):
-        parser.add_argument(
-            f"--{name}", type=int, default=default, metavar="N", help=f"{name} puzzles (default {default})"
-        )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="whole number from 0; another seed makes another set (default 0)"
-    )
+        help = f"{name} puzzles (default {default})"
+        parser.add_argument(f"--{name}", type=whole_number, default=default, metavar="N", help=help)
+    help = "whole number from 0; another seed makes another set (default 0)"
+    parser.add_argument("--seed", type=whole_number, default=0, help=help)
     add_processes(parser)
-    add_output_dir(parser)
+    help = "a folder that does not exist yet"
+    parser.add_argument("--output-dir", type=Path, required=True, metavar="DIR", help=help)
     for add in OUTPUT_OPTIONS:
         add(parser)
 
 
 def add_processes(parser: argparse.ArgumentParser) -> None:
     """--processes."""
-    parser.add_argument(
-        "--processes",
-        type=int,
-        metavar="N",
-        help="at most N processes (default: one a processor); the result does not depend on N",
-    )
+    help = "at most N processes (default: one a processor); the result does not depend on N"
+    parser.add_argument("--processes", type=whole_number, metavar="N", help=help)
 
 
 def check_counts(options: argparse.Namespace) -> dict[str, int]:
-    """Puzzles by split; checks everything that can be checked before the work begins.
+    """Puzzles by split.
 
     Raises:
-        DatasetError: a negative count or seed, nothing to make, or an output folder that is in use.
+        DatasetError: nothing to make, or an output folder that is in use.
     """
     counts = {name: getattr(options, name) for name in SPLITS}
-    for name, value in (counts | {"seed": options.seed}).items():
-        if value < 0:
-            raise DatasetError(f"--{name} {value} is negative; give a whole number from 0")
     if not any(counts.values()):
         raise DatasetError("--train, --validation and --test are all 0: nothing to make")
-    if options.processes is not None and options.processes < 1:
-        raise DatasetError(f"--processes {options.processes}: at least one process is needed")
     check_free(options.output_dir)
     return counts
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from datasets_gen import importers, show, verify
+from datasets_gen.arguments import INTERRUPTED
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze import generate as maze
 from datasets_gen.plugins import load_parts
@@ -47,26 +48,24 @@ def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def run(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code: 0 done, 1 a fault, 2 a wrong call, 130 interrupted."""
+    interrupted = INTERRUPTED
     try:
         words = sys.argv[1:] if argv is None else argv
         options = build_parser(words).parse_args(words)
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    except DatasetError as error:  # of a page of one's own
-        print(f"error: {typed(str(error))}", file=sys.stderr)
-        return 1
-    try:
+        interrupted = options.interrupted
         options.command(options)
         sys.stdout.flush()
+    except SystemExit as stop:
+        return int(stop.code or 0)
     except BrokenPipeError:  # the reader of our output has left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (KeyboardInterrupt, SystemError) as error:
         cause = error.__cause__ or error.__context__  # numba passes an interrupt on as the cause of a SystemError
         if isinstance(error, SystemError) and not isinstance(cause, KeyboardInterrupt):
             raise
-        print(options.interrupted, file=sys.stderr)
+        print(interrupted, file=sys.stderr)
         return 130
     except (DatasetError, MemoryError, OSError) as error:
         text = f"out of memory ({error})" if isinstance(error, MemoryError) else str(error)

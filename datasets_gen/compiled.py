@@ -9,9 +9,8 @@ from typing import Any
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """`numba.njit`, its machine code kept on disk wherever numba finds a folder it may write to.
 
-    A compiled function calls compiled functions of its own file only: numba's cache looks at the
-    time stamp of one file and would keep old machine code of a callee that lives elsewhere. The same holds
-    for arrays of another file: after a change of sudoku/tables.py, touch the files that read it.
+    A compiled function calls compiled functions of its own file only: numba's cache looks at the time stamp of one file
+    and would keep old machine code of a callee that lives elsewhere. The same holds for arrays of another file.
     """
     return _Waiting(function)
 

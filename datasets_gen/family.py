@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from datasets_gen.layout import DatasetError
+from datasets_gen.layout import DatasetError, parts
 from datasets_gen.structure import GridSymmetry, Structure
 
 FRAME, BARRED = re.compile(r"\+-+\+ *"), re.compile(r"\|(.*)\| *")
@@ -21,14 +21,13 @@ class Puzzle(ABC):
 
     A family states `name`, `characters`, `grid_shape` and `solved`, and is entered in `datasets_gen.puzzles.FAMILIES`
     under its name. N examples of S cells are arrays (N, S) of tokens; token 0 pads. `relations`: the instances of each
-    example, (N, M, 1 + C + P) or of one (M, 1 + C + P), see datasets_gen/layout; families with fixed rules have none.
+    example, (N, M, 1 + C + P) or of one (M, 1 + C + P), see datasets_gen/layout.py; families with fixed rules have
+    none.
     """
 
     name: ClassVar[str]
     rating_name = "none"  # what a rating counts
-    judges = (
-        True  # do the rules alone tell a right answer? If not, the puzzle's identifier does, and `solved` is not asked
-    )
+    judges = True  # do the rules tell a right answer? If not, the puzzle's identifier does, and `solved` is not asked
     several = False  # may a question have several right answers, which the rules tell? Else its label is the only one
     fills: ClassVar[Mapping[int, str]] = {}  # the colour, #rrggbb, of each token that a picture shows by colour
     causal = False  # is a cell's label the token after it?
@@ -91,30 +90,30 @@ class Puzzle(ABC):
         """What dataset.json keeps of the family: its name and its fields."""
         return {"name": self.name, **vars(self)}
 
-    def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The first broken rule of one example (S,), (S,), in words with the cells; None when all rules hold."""
-        return self.mistake(question, answer, relations)
+    def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
+        """(N,) bool: solved, and the answer is the label that a set must have."""
+        return self.solved(questions, answers, relations)
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """What `solved` objects to in one answer (S,), in words with the cells; None when it is solved."""
         rows = None if relations is None else relations[None]
         return None if self.solved(question[None], answer[None], rows)[0] else "the answer breaks a rule"
 
+    def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
+        """What `valid` objects to in one answer (S,), in words; None when it is valid."""
+        return self.mistake(question, answer, relations)
+
     def reply(self, question: np.ndarray, answer: np.ndarray) -> str | None:
         """An answer (S,) in a line, as a person would write it; None: the board says it."""
         return None
 
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """Why a question (S,) that a person typed has no answer, in words; None: it has one."""
+        """Why a question (S,) has no answer at all, in words; None where that is not plain to see."""
         return None
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray] | None:
         """An exact solver's count of solutions, 2 for more, and one of them (S,); None: this family has no solver."""
         return None
-
-    def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) bool: where `fault` would be None, but fast."""
-        return self.solved(questions, answers, relations)
 
     def marked(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """The answers (N, S) as training may teach them: in finer tokens, `vocab_size` + i for the i-th of `marks`."""
@@ -139,9 +138,7 @@ class Puzzle(ABC):
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) uint64, equal for puzzles that are symmetric copies and must not lie in two splits."""
-        rows = np.ascontiguousarray(questions, dtype=np.int32)
-        digests = [hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in rows]
-        return np.array([int.from_bytes(digest, "little") for digest in digests], np.uint64)
+        return row_keys(questions)
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """The board (S,) as text; cells that `question` leaves open are set apart where the family can."""
@@ -176,14 +173,10 @@ class Puzzle(ABC):
             if (foreign := next((c for c in line if c not in read), None)) is not None:
                 cells = "".join(read)
                 raise DatasetError(f"{foreign!r} in line {number} is no cell of {self.name}; its cells are {cells!r}")
-        board = [line for line in lines if line]
-        counts = [len(line) for line in board]
-        if len(board) == rows and counts != [columns] * rows:
-            row = next(row for row, count in enumerate(counts) if count != columns)
-            raise DatasetError(f"row {row + 1} of the board has {counts[row]} cells; type {columns}")
-        if sum(counts) != self.seq_len:
-            raise DatasetError(f"{sum(counts)} cells; a board of {self.name} has {rows}x{columns} = {self.seq_len}")
-        tokens = [read[character] for line in board for character in line]
+        counts = [len(line) for line in lines if line]
+        if sum(counts) != self.seq_len or (len(counts) == rows and counts != [columns] * rows):
+            raise DatasetError(f"{sum(counts)} cells, {counts} by line; a board of {self.name} has {rows}x{columns}")
+        tokens = [read[character] for line in lines for character in line]
         return np.array(tokens, np.uint8 if self.vocab_size <= 256 else np.int32)
 
 
@@ -207,11 +200,22 @@ class SquareBoard(Puzzle):
         return "\n".join([frame, *(f"|{row}|" for row in super().draw(tokens).split("\n")), frame])
 
 
+def row_keys(rows: np.ndarray) -> np.ndarray:
+    """(N,) uint64, equal for equal rows (N, ...) of whole numbers, and hardly ever for others."""
+    width = math.prod(rows.shape[1:])
+    weights = 2 * np.random.Generator(np.random.PCG64(width)).integers(0, 2**62, width, np.uint64) + 1
+    return np.concatenate(
+        [
+            rows[some].reshape(some.stop - some.start, width).astype(np.uint64) @ weights
+            for some in [slice(0, 0), *parts(len(rows))]
+        ]
+    )
+
+
 def drawn_lines(text: str) -> list[str]:
     """The lines of a drawing without the empty ones before and after it."""
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    drawn = [index for index, line in enumerate(lines) if line]
-    return lines[drawn[0] : drawn[-1] + 1] if drawn else []
+    drawn = text.replace("\r\n", "\n").removesuffix("\r").strip("\n")
+    return drawn.split("\n") if drawn else []
 
 
 def unframed(lines: list[str]) -> tuple[list[str], bool]:

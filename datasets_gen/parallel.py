@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import multiprocessing
 import os
 import pickle
 import signal
 import sys
-import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import partial
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
 from types import ModuleType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from datasets_gen.layout import DatasetError
-from datasets_gen.terminal import held_back
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -32,23 +34,8 @@ AHEAD = 3  # tasks a worker, whose results may wait for an earlier one
 SPAWN = multiprocessing.get_context("spawn")
 
 
-class Part(Protocol):
-    """A part of the work, as an extension shares it out."""
-
-    @property
-    def of(self) -> int:
-        """The number of parts: this process looks for an `of`-th of the puzzles."""
-
-    def results(
-        self,
-        compute: Callable[[Callable[[Task], Result], Iterable[Task]], Iterator[Result]],
-        function: Callable[[Task], Result],
-        tasks: Iterable[Task],
-    ) -> Iterator[Result]:
-        """function(task) for the tasks of this part, in order, by `compute` where they are not known yet."""
-
-
-PART: ContextVar[Part | None] = ContextVar("PART", default=None)  # that this process makes; None: all of the set
+PART: ContextVar[Any] = ContextVar("PART", default=None)
+"""The part of the work that this process makes, as an extension shares it out (extensions/shards); None: all of it."""
 
 
 def seeded(seed: int, *key: int) -> np.random.Generator:
@@ -125,61 +112,55 @@ def _computed(
             break
     else:
         return
-    workers: dict[Connection, Any] = {}
-    try:
-        with held_back(), _script_left_out(function, task):
-            for _ in range(processes):
-                ours, theirs = SPAWN.Pipe()
-                workers[ours] = SPAWN.Process(target=_serve, args=(function, theirs), daemon=True)
-                workers[ours].start()
-                theirs.close()
-        yield from _shared_out(list(workers), tasks)
-    finally:
-        for connection, process in workers.items():
-            if process.pid is not None:
-                process.terminate()  # compiled code in a worker holds the GIL, so only a signal ends it at once
-                process.join()
-            connection.close()
+    with _workers(function, task, processes) as submit:
+        pending = deque(map(submit, itertools.islice(tasks, AHEAD * processes)))
+        while pending:
+            yield pending.popleft().result()
+            pending.extend(map(submit, itertools.islice(tasks, 1)))
 
 
-def _shared_out(idle: list[Connection], tasks: Iterator[Any]) -> Iterator[Any]:
-    """Results in the order of the tasks.
+@contextlib.contextmanager
+def _workers(
+    function: Callable[[Task], Result], task: Task, processes: int
+) -> Iterator[Callable[[Task], Future[Result]]]:
+    """Processes that apply the function to tasks; in this process a thread waits for each of them.
 
-    Each worker answers on its own pipe. One shared pipe would hang the reader for ever where a worker is killed in the
-    midst of an answer, as all of them are when the iterator is closed.
+    Each worker has a pipe of its own. One shared pipe would hang its reader for ever where a worker is killed in the
+    midst of an answer, as all of them are at the end of the block.
     """
-    most, end = AHEAD * len(idle), object()
-    given = following = 0  # tasks given out, results yielded
-    busy: dict[Any, int] = {}
-    found: dict[int, tuple[Any, Exception | None]] = {}
-    while True:
-        while idle and given < following + most and (task := next(tasks, end)) is not end:
-            connection = idle.pop()
-            _unless_killed(connection.send, task)
-            busy[connection] = given
-            given += 1
-        if following in found:
-            result, error = found.pop(following)
-            following += 1
-            if error is not None:
-                raise error
-            yield result
-        elif busy:
-            for ready in wait(list(busy)):
-                found[busy.pop(ready)] = _unless_killed(ready.recv)  # type: ignore[union-attr]
-                idle.append(ready)  # type: ignore[arg-type]
-        else:
-            return
+    idle: SimpleQueue[Any] = SimpleQueue()  # our ends of their pipes
+    pipes = [SPAWN.Pipe() for _ in range(processes)]
+    workers = [SPAWN.Process(target=_serve, args=(function, theirs), daemon=True) for _, theirs in pipes]
+    with _script_left_out(function, task):
+        for worker, (ours, theirs) in zip(workers, pipes, strict=True):
+            worker.start()
+            theirs.close()
+            idle.put(ours)
 
+    def ask(task: Task) -> Result:
+        connection = idle.get()
+        try:
+            connection.send(task)
+            result, error = connection.recv()
+        except (EOFError, OSError):
+            raise DatasetError(
+                "a worker process was killed, for memory perhaps: type fewer --processes; in a script of your own, put "
+                'what starts the work below `if __name__ == "__main__":`'
+            ) from None
+        finally:
+            idle.put(connection)
+        if error is not None:
+            raise error
+        return result
 
-def _unless_killed(exchange: Callable[..., Any], *values: Any) -> Any:
-    try:
-        return exchange(*values)
-    except (EOFError, OSError):
-        raise DatasetError(
-            "a worker process was killed, for memory perhaps: type fewer --processes; in a script of your own, put "
-            'what starts the work below `if __name__ == "__main__":`'
-        ) from None
+    with ThreadPoolExecutor(processes) as threads:
+        try:
+            yield lambda task: threads.submit(ask, task)
+        finally:
+            for worker in workers:
+                worker.terminate()  # compiled code in a worker holds the GIL, so only a signal ends it at once
+                worker.join()
+            threads.shutdown(cancel_futures=True)
 
 
 @contextlib.contextmanager
@@ -197,32 +178,13 @@ def _script_left_out(*needed: object) -> Iterator[None]:
 def _serve(function: Callable[[Any], Any], connection: Connection) -> None:
     """A worker: answer until the parent is gone. Ctrl-C is for the parent alone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    while True:
-        try:
+    with contextlib.suppress(EOFError, OSError):
+        while True:
             task = connection.recv()
-        except (EOFError, OSError):
-            return
-        answer: tuple[Any, Exception | None]
-        try:
-            answer = function(task), None
-        except Exception as error:
-            answer = None, _sent(error)
-        connection.send(answer)
-
-
-def _sent(error: Exception) -> Exception:
-    """The error with its traceback as a note; a RuntimeError in its place where it does not survive pickling."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        error = RuntimeError(f"{type(error).__name__}: {error}").with_traceback(error.__traceback__)
-    error.add_note("".join(traceback.format_exception(error)))
-    return error
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
+            result, fault = None, None
+            try:
+                result = function(task)
+            except Exception as error:
+                error.add_note("".join(traceback.format_exception(error)))
+                fault = error
+            connection.send((result, fault))

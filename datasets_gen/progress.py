@@ -6,33 +6,13 @@ import contextlib
 import math
 import sys
 import time
-from typing import Any, TextIO
+from typing import Any
 
 from tqdm import tqdm
 
 EVERY = 30.0  # seconds between two lines of a log
 LINE = "{desc}: {percentage:3.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
 ENDLESS = "{desc}: {n_fmt}{unit} [{elapsed}, {rate_fmt}{postfix}]"
-
-
-class Lossy:
-    """A stream that may fail: its reader leaves, as `tee` does at Ctrl-C, or its disk is full. The work goes on."""
-
-    def __init__(self, stream: TextIO):
-        self._stream = stream
-
-    def write(self, text: str) -> None:
-        """Write, if that can be done."""
-        with contextlib.suppress(OSError):
-            self._stream.write(text)
-
-    def flush(self) -> None:
-        """Flush, if that can be done."""
-        with contextlib.suppress(OSError):
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
 
 class Progress(tqdm):
@@ -43,8 +23,7 @@ class Progress(tqdm):
         self._due, self._lines = time.monotonic() + EVERY, 0
         if self.log:
             settings["bar_format"] = LINE if arguments or settings.get("total") else ENDLESS
-        given: dict[str, Any] = {"file": Lossy(sys.stderr), "dynamic_ncols": True, "smoothing": 0.05} | settings
-        super().__init__(*arguments, **given)
+        super().__init__(*arguments, **{"dynamic_ncols": True, "smoothing": 0.05} | settings)
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
         """Draw the bar, or write the line that is due."""
@@ -70,5 +49,5 @@ class Progress(tqdm):
 
     def _line(self) -> None:
         self._lines += 1
-        self.fp.write(f"{self}\n")
-        self.fp.flush()
+        with contextlib.suppress(OSError):  # its reader has left, as `tee` does at Ctrl-C, or the disk is full
+            print(self, file=sys.stderr, flush=True)

@@ -32,12 +32,10 @@ def puzzle_of(metadata: Metadata) -> Puzzle:
         UnknownPuzzle: no family fits.
         DatasetError: the `task` field has a setting that its family lacks, or dataset.json has other cells or tokens.
     """
-    puzzle = family_of(metadata.task, metadata.seq_len, metadata.vocab_size, metadata.structure)
-    if (metadata.seq_len, metadata.vocab_size) != (puzzle.seq_len, puzzle.vocab_size):
-        raise DatasetError(
-            f"dataset.json states {metadata.seq_len} cells and {metadata.vocab_size} tokens, but {puzzle.task} has "
-            f"{puzzle.seq_len} and {puzzle.vocab_size}"
-        )
+    stated = metadata.seq_len, metadata.vocab_size
+    puzzle = family_of(metadata.task, *stated, metadata.structure)
+    if stated != (has := (puzzle.seq_len, puzzle.vocab_size)):
+        raise DatasetError(f"dataset.json states {stated} cells and tokens, but {puzzle.task} has {has}")
     return puzzle
 
 
@@ -54,8 +52,7 @@ def structure_of(metadata: Metadata) -> Structure:
     if metadata.structure is not None:
         return metadata.structure
     puzzle = known_puzzle(metadata)
-    fits = puzzle is not None and not puzzle.structure.fault(metadata.seq_len, metadata.vocab_size)
-    return puzzle.structure if puzzle is not None and fits else Structure()
+    return Structure() if puzzle is None else puzzle.structure
 
 
 def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure: Structure | None = None) -> Puzzle:
@@ -80,10 +77,8 @@ def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure:
             f"{vocab_size} tokens; it still trains, without rules, drawing or symmetries; {installed()}"
         )
     kinds = {field.name: getattr(field.type, "__name__", field.type) for field in fields(FAMILIES[name])}
-    for key, value in settings.items():
-        if type(value).__name__ != kinds.get(key):
-            expected = f"{kinds[key]} expected" if key in kinds else f"not one of {', '.join(kinds)}"
-            raise DatasetError(f"task {dict(task)} describes no {name}: {key} is {value!r}, {expected}")
+    if wrong := [key for key, value in settings.items() if type(value).__name__ != kinds.get(key)]:
+        raise DatasetError(f"task {dict(task)} describes no {name}: {wrong[0]} is wrong; its settings are {kinds}")
     family: Puzzle = FAMILIES[name](**settings)
     return family
 

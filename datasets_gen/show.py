@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import ks_2samp
 
-from datasets_gen.arguments import add_command, add_directory
+from datasets_gen.arguments import add_command
 from datasets_gen.layout import DatasetError, Metadata, Split, read_split, splits_of, unscored_as_pad
 from datasets_gen.pictures import board_picture
 from datasets_gen.puzzles import Puzzle, puzzle_of
@@ -28,7 +27,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "examples:\n  python -m datasets_gen show data/sudoku --split test --index 3\n"
         "  python -m datasets_gen show data/maze --against data/maze-hard --png maze.png",
     )
-    add_directory(parser)
+    parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
     parser.add_argument("--split", help="train, validation or test (default: the first of the set)")
     parser.add_argument("--index", type=int, default=0, metavar="I", help="which example (default 0)")
     parser.add_argument(
@@ -44,47 +43,38 @@ def run(options: argparse.Namespace) -> None:
         DatasetError: no such set, split or index.
     """
     directory = options.directory
-    if options.png:
-        _check_format(options.png)
     names = splits_of(directory)
     name = options.split or next(iter(names), "train")
     metadata, split = read_split(directory, name)
-    if not len(split.inputs):
-        raise DatasetError(f"{directory}: the split '{name}' holds no example; name another --split")
-    if not 0 <= options.index < len(split.inputs):
-        raise DatasetError(
-            f"--index {options.index}: '{name}' holds {len(split.inputs)} examples; give 0 to {len(split.inputs) - 1}"
-        )
-    puzzle = puzzle_of(metadata)
-    print(_drawing(puzzle, unscored_as_pad(split), name, options.index))
+    examples = len(split.inputs)
+    if not 0 <= options.index < examples:
+        raise DatasetError(f"--index {options.index}: split {name} holds {examples} examples, counted from 0")
+    puzzle, split = puzzle_of(metadata), unscored_as_pad(split)
+    print(_drawing(puzzle, split, name, options.index))
     found = {}
     for other in names:
         its_metadata, its_split = read_split(directory, other)
         found[other] = _statistics(puzzle, its_split)
-        print()
-        print(_summary(other, its_metadata, its_split, found[other]))
+        print("\n" + _summary(other, its_metadata, its_split, found[other]))
     for against in options.against:
         for other in splits_of(against) or ["train"]:
-            found[f"{against}/{other}"] = _statistics(puzzle, _of_family(puzzle, against, other))
+            its_metadata, its_split = read_split(against, other)
+            if (its_puzzle := puzzle_of(its_metadata)) != puzzle:
+                raise DatasetError(f"--against {against}: {its_puzzle.task} is another puzzle than {puzzle.task}")
+            found[f"{against}/{other}"] = _statistics(puzzle, its_split)
     common = set.intersection(*(set(values) for values in found.values()))
     columns = {key: {other: found[other][key] for other in found} for key in found[name] if key in common}
     if options.against:
-        print()
-        print("\n".join(_comparison(columns, name)))
+        print("\n" + "\n".join(_comparison(columns, name)))
     if options.png:
-        _picture(options.png, puzzle, unscored_as_pad(split), options.index, columns)
+        _picture(options.png, puzzle, split, options.index, columns)
         print(f"\n{options.png}")
-
-
-def _of_family(puzzle: Puzzle, directory: Path, name: str) -> Split:
-    metadata, split = read_split(directory, name)
-    if puzzle_of(metadata) != puzzle:
-        raise DatasetError(f"--against {directory}: {puzzle_of(metadata).task} is another puzzle than {puzzle.task}")
-    return split
 
 
 def _comparison(columns: dict[str, dict[str, np.ndarray]], name: str) -> list[str]:
     """Two-sample Kolmogorov-Smirnov tests of one split against all others."""
+    from scipy.stats import ks_2samp  # takes a second to come
+
     lines = ["Kolmogorov-Smirnov tests, two samples: the distance D of the distributions, and the probability p"]
     for title, values in columns.items():
         for other in values:
@@ -108,6 +98,7 @@ def _statistics(puzzle: Puzzle, split: Split) -> dict[str, np.ndarray]:
 
 
 def _drawing(puzzle: Puzzle, split: Split, name: str, index: int) -> str:
+    """The question, and its answer on the right."""
     question, answer = split.inputs[index], split.labels[index]
     title = f"{name} {index}"
     if split.ratings is not None:
@@ -115,14 +106,10 @@ def _drawing(puzzle: Puzzle, split: Split, name: str, index: int) -> str:
         rating = split.ratings[owner]
         title += ", not rated" if np.isnan(rating) else f", rating {rating:g} ({puzzle.rating_name})"
     relations = split.relations_of(index)
-    boards = [puzzle.draw(question, None, relations), puzzle.draw(answer, question, relations)]
-    return f"{title}\n\n" + _side_by_side(*boards)
-
-
-def _side_by_side(left: str, right: str) -> str:
-    lines = left.split("\n")
-    width = max(map(len, lines)) + 6
-    return "\n".join(f"{a:<{width}}{b}" for a, b in zip(lines, right.split("\n"), strict=True))
+    left = puzzle.draw(question, None, relations).split("\n")
+    right = puzzle.draw(answer, question, relations).split("\n")
+    width = max(map(len, left)) + 6
+    return "\n".join([title, "", *(f"{a:<{width}}{b}" for a, b in zip(left, right, strict=True))])
 
 
 def _summary(name: str, metadata: Metadata, split: Split, statistics: dict[str, np.ndarray]) -> str:
@@ -134,8 +121,7 @@ def _summary(name: str, metadata: Metadata, split: Split, statistics: dict[str, 
     for title, values in statistics.items():
         lines += ["", *_histogram(title, values)]
     if "command" in metadata.provenance:
-        command = str(metadata.provenance["command"])
-        lines += ["", f"made by: {typed(command if command.isprintable() else repr(command))}"]
+        lines += ["", f"made by: {typed(str(metadata.provenance['command']))}"]
     return "\n".join(lines)
 
 
@@ -157,19 +143,11 @@ def _histogram(title: str, values: np.ndarray, bins: int = 10) -> list[str]:
     return lines
 
 
-def _check_format(path: Path) -> None:
-    from matplotlib.backend_bases import FigureCanvasBase  # matplotlib takes a second to come
-
-    known = FigureCanvasBase.get_supported_filetypes()
-    if path.suffix[1:].lower() not in known:
-        raise DatasetError(f"{path}: {path.suffix or 'no ending'} is no kind of picture; known are {', '.join(known)}")
-
-
 def _picture(
     path: Path, puzzle: Puzzle, split: Split, index: int, statistics: dict[str, dict[str, np.ndarray]]
 ) -> None:
     """Question and answer of one example, and for every statistic {name: {split: (N,)}} a histogram of shares."""
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure  # takes a second to come
 
     figure = Figure(figsize=(4 * (2 + len(statistics)), 4), layout="constrained")
     axes = figure.subplots(1, 2 + len(statistics))
@@ -189,4 +167,7 @@ def _picture(
         axis.set_xlabel(name)
         axis.set_ylabel("share of examples")
         axis.legend()
-    figure.savefig(path, dpi=110)
+    try:
+        figure.savefig(path, dpi=110)
+    except ValueError as error:  # no kind of picture that matplotlib writes
+        raise DatasetError(f"--png {path}: {error}") from None

@@ -33,12 +33,10 @@ class Relation(BaseModel):
     def fault(self, seq_len: int) -> str | None:
         """Why the instances do not fit S = `seq_len` cells, in words; None: they do."""
         for index, cells in enumerate(self.instances):
-            if not cells or len(set(cells)) != len(cells):
-                return f"instance {index} of {self.name} must hold one cell or more, each once, got {list(cells)}"
-            if self.places and len(cells) != self.places:
-                return f"instance {index} of {self.name} has {len(cells)} cells, its places are {self.places}"
-            if not 0 <= min(cells) <= max(cells) < seq_len:
-                return f"instance {index} of {self.name} names cell {max(cells)}; the cells are 0..{seq_len - 1}"
+            distinct = 0 < len(cells) == len(set(cells)) and 0 <= min(cells) <= max(cells) < seq_len
+            if not distinct or (self.places and len(cells) != self.places):
+                cell = f"{self.places or 'some'} different cells of 0..{seq_len - 1}"
+                return f"instance {index} of {self.name} must hold {cell}, got {list(cells)}"
         return None
 
 
@@ -101,20 +99,13 @@ class Structure(BaseModel):
             return f"relations must have different names, got {names}"
         if broken := next(filter(None, (relation.fault(seq_len) for relation in self.relations)), None):
             return f"relations: {broken}"
-        tokens = [*self.alphabet, *([] if self.outside is None else [self.outside])]
-        stranger = next((token for token in tokens if not 0 <= token < vocab_size), None)
-        if stranger is not None:
-            return f"token {stranger} is outside the vocabulary 0..{vocab_size - 1}"
         if self.symbols and self.values:
-            return (
-                "tokens are either symbols, which may be renamed, or values, which have an order: declare one of them"
-            )
-        if list(self.symbols) != sorted(set(self.symbols)) or len(self.symbols) == 1:
-            return f"symbols must be two or more different tokens in ascending order, got {list(self.symbols)}"
-        if len(set(self.values)) < len(self.values) or len(self.values) == 1:
-            return f"values must be two or more different tokens, got {list(self.values)}"
-        if self.outside in self.alphabet:
-            return f"outside={self.outside} is one of the symbols or values, which an open cell may come to hold"
+            return "tokens are either symbols, which may be renamed, or values, which have an order"
+        tokens = [*self.alphabet, *([] if self.outside is None else [self.outside])]
+        if len(set(tokens)) < len(tokens) or len(self.alphabet) == 1 or not set(tokens) <= set(range(vocab_size)):
+            return f"symbols or values, two or more, and outside must be different tokens 0..{vocab_size - 1}: {tokens}"
+        if list(self.symbols) != sorted(self.symbols):
+            return f"symbols must be in ascending order, got {list(self.symbols)}"
         return None
 
 

@@ -22,17 +22,12 @@ INSTALLED = {
 def typed(text: str) -> str:
     """Name a text's commands as they can be typed here: `python train.py` in a checkout, else `reason train`."""
     called = Path(sys.argv[0])
-    if "reason" not in (called.stem, called.parent.name) or _in_checkout():
+    in_checkout = Path("train.py").is_file() and Path.cwd() == ROOT
+    if in_checkout or "reason" not in (called.stem, called.parent.name):
         return text
     for script, command in INSTALLED.items():
         text = text.replace(script, command)
     return text
-
-
-def _in_checkout() -> bool:
-    """Whether the working folder is the root of a checkout."""
-    script = Path("train.py")
-    return script.is_file() and script.resolve().parent == ROOT
 
 
 def quoted(path: Path | str) -> str:
@@ -57,6 +52,5 @@ class Parser(argparse.ArgumentParser):
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
             hint = nearest(value, action.choices)
             listed = f"`{self.prog} --help` lists what there is; {installed()}"
-            said = value if value.isprintable() else repr(value)
-            self.exit(2, f"error: unknown {str(action.metavar).lower()} {said}; {hint}{listed}\n")
+            self.exit(2, f"error: unknown {str(action.metavar).lower()} {value}; {hint}{listed}\n")
         super()._check_value(action, value)

@@ -58,11 +58,11 @@ def change(where: tuple[int, ...], value: int) -> Callable[[np.ndarray], np.ndar
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (change((0, 1, 0), 2), "instance 1 of example 0 names relation 2; the set has 2"),
-        (change((0, 1, 3), 4), r"names a cell outside 0\.\.3"),
-        (change((0, 1, 3), 1), "names a cell twice"),
-        (change((0, 0, 3), -1), "another number of cells than its places"),
-        (change((0, 1, 3), -1), "leaves a gap between its cells"),
+        (change((0, 1, 0), 2), r"instance 1 of example 0 names a relation outside 0\.\.1"),
+        (change((0, 1, 3), 4), r"must name cells 0\.\.3"),
+        (change((0, 1, 3), 1), "each once"),
+        (change((0, 0, 3), -1), "as many as it has places"),
+        (change((0, 1, 3), -1), "then -1"),
         (change((0, 1, 1), 10), "carries a number outside its range"),
         (change((0, 0, 1), 0), "carries a number outside its range"),
         (change((0, 2, 2), 0), "is padding"),
@@ -80,9 +80,9 @@ def test_instances_that_the_structure_does_not_allow_are_named(
 @pytest.mark.parametrize(
     ("relation", "says"),
     [
-        (Relation(name="sum", instances=((0, 4),)), r"names cell 4; the cells are 0\.\.3"),
-        (Relation(name="sum", instances=((0, 0),)), "each once"),
-        (Relation(name="less", places=2, instances=((0, 1, 2),)), "has 3 cells, its places are 2"),
+        (Relation(name="sum", instances=((0, 4),)), r"different cells of 0\.\.3"),
+        (Relation(name="sum", instances=((0, 0),)), "different cells"),
+        (Relation(name="less", places=2, instances=((0, 1, 2),)), "must hold 2 different cells"),
     ],
 )
 def test_a_structure_whose_instances_do_not_fit_is_refused(tmp_path: Path, relation: Relation, says: str) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets_gen.arguments import add_command, add_directory, add_output_dir, described
+from datasets_gen.arguments import add_command, described
 from datasets_gen.importers.tables import read_table, write_table
 from datasets_gen.layout import (
     SHARED,
@@ -27,12 +27,11 @@ from datasets_gen.layout import (
     read_identifiers,
     read_split,
     splits_of,
-    unscored_examples,
     write_dataset,
 )
 from datasets_gen.maze import Maze
 from datasets_gen.plugins import load_parts
-from datasets_gen.puzzles import UnknownPuzzle, puzzle_of, structure_of
+from datasets_gen.puzzles import known_puzzle, puzzle_of, structure_of
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.verify import repeated
 from datasets_gen.version import __version__
@@ -73,7 +72,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     for name, form in FORMATS.items():
         own = formats.add_parser(name, epilog=f"example:\n{form.example}")
         own.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help=form.sources)
-        add_output_dir(own)
+        own.add_argument("--output-dir", type=Path, required=True, metavar="DIR", help="a folder that is not there yet")
         own.add_argument("--split", choices=SPLITS, help="the split that all sources belong to")
         for option, settings in form.options.items():
             own.add_argument(f"--{option}", **settings)
@@ -81,7 +80,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     description = "Writes Sudoku or mazes as CSV: source, question, answer, rating."
     epilog = "example:\n  python -m datasets_gen export data/sudoku --split test --output test.csv"
     parser = add_command(commands, "export", run_export, "write a split as the published CSV", description, epilog)
-    add_directory(parser)
+    parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
     parser.add_argument("--split", help="train, validation or test (default: the first of the set)")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="a file that does not exist yet")
 
@@ -90,9 +89,14 @@ def run_import(options: argparse.Namespace) -> None:
     """Read, and save; nothing is written where a source is faulty."""
     check_free(options.output_dir)
     contents = FORMATS[options.format].read(options)
+    files = [source.absolute().name for source in options.sources]
+    words = [options.format, *map(shlex.quote, files)]
+    for name in ("split", *FORMATS[options.format].options):
+        if (value := getattr(options, name)) is not None:
+            words += [f"--{name}", shlex.quote(value.name if isinstance(value, Path) else str(value))]
     provenance = {
-        "command": " ".join(["python -m datasets_gen import", *_typed(options)]),
-        "files": _names(options),
+        "command": " ".join(["python -m datasets_gen import", *words]),
+        "files": files,
         "version": __version__,
     }
     contents["provenance"] = {**contents.get("provenance", {}), **provenance}
@@ -103,37 +107,22 @@ def run_import(options: argparse.Namespace) -> None:
     print(f"{options.output_dir}: {made} examples, {contents['vocab_size']} tokens")
 
 
-def _typed(options: argparse.Namespace) -> list[str]:
-    """The words of the command, its files by name alone, without the folder that it writes."""
-    words = [options.format, *(shlex.quote(name) for name in _names(options))]
-    for name in ("split", *FORMATS[options.format].options):
-        value = getattr(options, name)
-        if value is not None:
-            words += [f"--{name}", shlex.quote(value.name if isinstance(value, Path) else str(value))]
-    return words
-
-
-def _names(options: argparse.Namespace) -> list[str]:
-    return [os.fsencode(source.absolute().name).decode(errors="replace") for source in options.sources]
-
-
 def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
     name = options.format.removesuffix("-csv")
     tables = {split: read_table(source, name) for split, source in by_split(options).items()}
     first = next(iter(tables.values()))
-    sources = sorted({source for table in tables.values() for source in table.sources})
+    number = {name: i for i, name in enumerate(sorted({*chain(*(table.sources for table in tables.values()))}))}
     splits = {}
     for key, table in tables.items():
         if table.puzzle != first.puzzle:
             raise DatasetError(
                 f"the sources hold boards of {first.puzzle.size} and of {table.puzzle.size} rows; import them apart"
             )
-        number = np.array([sources.index(source) for source in table.sources], np.int32)
-        splits[key] = replace(table.split, sources=number[table.split.sources])
+        splits[key] = replace(table.split, sources=np.array([number[source] for source in table.sources], np.int32))
     return {
         "splits": splits,
         **described(first.puzzle),
-        "sources": sources,
+        "sources": list(number),
         "provenance": {"styles": {name: table.style for name, table in tables.items()}},
     }
 
@@ -148,17 +137,12 @@ def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
     stated: dict[str, Metadata] = {}
     for name in splits_of(source) or ["train"]:  # "train" says what is missing
         stated[name], splits[name] = read_split(source, name)
-        if count := unscored_examples(source, name, stated[name], splits[name]):
-            print(f"warning: {source / name}: {count} examples have no scored cell", file=sys.stderr)
     check_alike(source, stated, (*SHARED, "sources"))
     metadata = stated[name]
-    try:
-        task = puzzle_of(metadata).task
-    except UnknownPuzzle:
-        task = metadata.task
+    puzzle = known_puzzle(metadata)
     return {
         "splits": splits,
-        "task": task,
+        "task": metadata.task if puzzle is None else puzzle.task,
         "vocab_size": metadata.vocab_size,
         "pad_id": metadata.pad_id,
         "ignore_label_id": metadata.ignore_label_id,
@@ -221,7 +205,7 @@ def placed(sources: list[Path], split: str | None, hints: Mapping[str, str] = HI
         found.setdefault(split or hint, []).append(source)
     for name, files in found.items():
         names = ", ".join(map(str, files)) if len(files) <= 3 else f"{files[0]} to {files[-1]}, {len(files)} files"
-        print(f"split {name}: {names if names.isprintable() else repr(names)}")
+        print(f"split {name}: {names}")
     return found
 
 

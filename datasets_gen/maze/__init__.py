@@ -55,27 +55,22 @@ class Maze(SquareBoard):
         return Structure(grid=self.grid_shape, outside=WALL)
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The first broken rule of one maze (S,), (S,), with rows and columns counted from 1."""
+        """The first broken rule, or where the answer differs from the tie-broken path."""
         if broken := self.mistake(question, answer):
             return broken
-        label = solve(question[None])[0][0]
-        if (answer != label).any():
-            cell = int((answer != label).argmax())
-            return f"the answer is a shortest path, but not the tie-broken one: they differ at {self.place(cell)}"
-        return None
+        other = answer != solve(question[None])[0][0]
+        if not other.any():
+            return None
+        place = self.place(int(other.argmax()))
+        return f"the answer is a shortest path, but not the tie-broken one: they differ at {place}"
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The first rule broken where any shortest path is right."""
-        outside = (question < WALL) | (question > GOAL)
-        if outside.any():
-            cell = int(outside.argmax())
-            return f"the question holds token {question[cell]} at {self.place(cell)}: no wall, free cell, S or G"
-        if ends := _wrong_ends(question):
-            return f"the question has {ends}, one expected"
+        if not self._sound(question[None])[0]:
+            return "the question is no maze of walls, free cells, one S and one G"
         changed = (question != answer) & ~((question == FREE) & (answer == PATH))
         if changed.any():
-            cell = int(changed.argmax())
-            return f"the answer changes {self.place(cell)}, which is no free cell turned into path"
+            return f"the answer changes {self.place(int(changed.argmax()))}, which is no free cell turned into path"
         if blocked := self.contradiction(question):
             return blocked
         length = int(solve(question[None])[1][0])
@@ -96,11 +91,8 @@ class Maze(SquareBoard):
         return int(paths[0]), labels[0]
 
     def _sound(self, questions: np.ndarray) -> np.ndarray:
-        return (
-            ((questions >= WALL) & (questions <= GOAL)).all(1)
-            & ((questions == START).sum(1) == 1)
-            & ((questions == GOAL).sum(1) == 1)
-        )
+        ends = ((questions == START).sum(1) == 1) & ((questions == GOAL).sum(1) == 1)
+        return ends & ((questions >= WALL) & (questions <= GOAL)).all(1)
 
     def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N, S), (N, S) -> (N,) bool: the answer marks one of the shortest paths and nothing else."""
@@ -112,7 +104,7 @@ class Maze(SquareBoard):
         return right
 
     def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) bool: solved, and by the tie-broken path. `fault` says what is wrong elsewhere."""
+        """(N,) bool: solved, and by the tie-broken path."""
         valid = self.solved(questions, answers)
         valid[valid] = (solve(questions[valid])[0] == answers[valid]).all(1)
         return valid
@@ -163,9 +155,7 @@ class Maze(SquareBoard):
             DatasetError: a foreign character, a wrong number of cells, or not one S and one G.
         """
         rows = _rows(text)
-        if not rows:
-            raise DatasetError("the maze is empty; draw it row by row: '#' walls, ' ' or '.' free cells, S and G")
-        width = max(map(len, rows))
+        width = max(map(len, rows), default=0)
         if max(len(rows), width) > self.size:
             raise DatasetError(f"the maze has {len(rows)} rows and {width} columns; at most {self.size} of each fit")
         for number, row in enumerate(rows, 1):
@@ -174,15 +164,10 @@ class Maze(SquareBoard):
                 raise DatasetError(f"{foreign!r} in row {number} is no cell of a maze; {mend}")
         typed = "".join(row.ljust(width).ljust(self.size, "#") for row in rows).ljust(self.seq_len, "#")
         tokens = np.array([READ[character] for character in typed], np.uint8)
-        if ends := _wrong_ends(tokens):
-            raise DatasetError(f"the maze has {ends}; mark one")
+        for end in "SG":
+            if (count := typed.count(end)) != 1:
+                raise DatasetError(f"the maze has {count} cells {end}; mark one")
         return tokens
-
-
-def _wrong_ends(tokens: np.ndarray) -> str | None:
-    """How many cells S or G, where it is not one of each."""
-    counts = {"S": int((tokens == START).sum()), "G": int((tokens == GOAL).sum())}
-    return next((f"{count} cells {name}" for name, count in counts.items() if count != 1), None)
 
 
 def _corridors(answers: np.ndarray) -> np.ndarray:

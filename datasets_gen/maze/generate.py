@@ -116,18 +116,14 @@ def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes:
     cells). The sampler here draws walls and S, and keeps the maze with a probability in proportion to its weight, the
     number of goals that are far enough; one of these at random becomes G. The weight makes every far pair (maze, G) as
     likely as any other, as rejection does. One difference remains: rejection draws G among the free cells, so it
-    prefers mazes with few of them. Here 10×10 mazes with paths of 4 cells or more have .298 walls in the mean, not
-    .308; 15×15 mazes with paths of 34, .336, not .340. (ours)
+    prefers mazes with few of them, and has .308 of walls in 10×10 mazes with paths of 4 cells, not .298. (ours)
 
     Raises:
         DatasetError: mazes that do not exist, or that random search does not meet.
     """
     free = (1 - kind.lowest) * kind.size**2
     if not 2 <= kind.min_path <= free:
-        raise DatasetError(
-            f"--min-path {kind.min_path}: {kind.size}x{kind.size} mazes with {kind.lowest:.0%} walls have some "
-            f"{free:.0f} free cells; choose from 2 to well below that"
-        )
+        raise DatasetError(f"--min-path {kind.min_path}: choose from 2 to well below {free:.0f}, the free cells")
     puzzle = Maze(kind.size)
     seen: set[int] = set()
 
@@ -138,7 +134,7 @@ def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes:
         return zip(puzzle.signatures(chunk, chunk).tolist(), chunk, strict=True)
 
     splits = {}
-    heaviest = _heaviest(kind, seed) if any(counts.values()) else 0.0
+    heaviest = _heaviest(kind, seed)
     for name in (name for name in ORDER if counts.get(name)):
         tasks = (Chunk(kind, seed, ORDER.index(name), number, heaviest) for number in itertools.count())
         with Progress(total=counts[name], desc=f"{name}: {kind.size}x{kind.size} maze", unit="maze") as bar:
@@ -159,12 +155,14 @@ def maze_chunk(chunk: Chunk) -> np.ndarray:
 
 
 def _with_one_goal(cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A maze (S,) of which one of the far goals is left."""
     goals = np.flatnonzero(cells == GOAL)
     chosen = goals[int(rng.random() * len(goals))]
     return np.where((cells == GOAL) & (np.arange(len(cells)) != chosen), FREE, cells)
 
 
 def _far(kind: Kind, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """Of so many random mazes those (N, S + 1) that have far goals, each with their number."""
     kept = np.empty((MOST, kind.size**2 + 1), np.uint16)
     found = 0
     for start in range(0, draws, SLICE):
@@ -185,8 +183,7 @@ def _heaviest(kind: Kind, seed: int) -> float:
 
 
 def _barren(kind: Kind, found: int) -> str:
-    what = f"with {'one' if kind.unique else 'a'} shortest path of {kind.min_path} cells or more"
     return (
-        f"{PATIENCE * DRAWS:,} random {kind.size}x{kind.size} mazes brought no new one {what} ({found} found "
-        f"until then); ask for fewer mazes, a smaller --min-path or another --wall-density"
+        f"{PATIENCE * DRAWS:,} random mazes brought no new one with {kind.min_path} path cells or more ({found} found "
+        "until then); ask for fewer mazes, a smaller --min-path or another --wall-density"
     )

@@ -78,12 +78,9 @@ class Sudoku(SquareBoard):
         return Structure(grid=self.grid_shape, groups=groups, symbols=tuple(range(2, self.vocab_size)))
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The first broken rule of one puzzle (S,), (S,), with rows and columns counted from 1."""
-        if broken := self.mistake(question, answer):
-            return broken
-        if solve((question - 1)[None]).counts[0] > 1:
-            return "the question has more than one solution"
-        return None
+        """The first broken rule, or that the question has other solutions."""
+        several = "the question has more than one solution"
+        return self.mistake(question, answer) or (several if self.exact(question)[0] > 1 else None)
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The first rule that the answer alone breaks: the question may have other solutions."""
@@ -95,10 +92,8 @@ class Sudoku(SquareBoard):
         changed = (question != 1) & (question != answer)
         if changed.any():
             cell = int(changed.argmax())
-            return (
-                f"the answer puts {answer[cell] - 1} at {self.place(cell)}, "
-                f"where the question gives {question[cell] - 1}"
-            )
+            put, given = answer[cell] - 1, question[cell] - 1
+            return f"the answer puts {put} at {self.place(cell)}, where the question gives {given}"
         return self._clash(answer, "answer")
 
     def _clash(self, tokens: np.ndarray, name: str) -> str | None:
@@ -115,9 +110,9 @@ class Sudoku(SquareBoard):
 
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The clash of two clues, or that no grid has them all."""
-        if clash := self._clash(question, "question"):
-            return clash
-        return None if solve((question - 1)[None], limit=1).counts[0] else "no grid has all of these clues"
+        return self._clash(question, "question") or (
+            None if self.exact(question)[0] else "no grid has all of these clues"
+        )
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray]:
         """How many solutions, 2 for more, and one of them."""
@@ -133,7 +128,7 @@ class Sudoku(SquareBoard):
         return kept & (seen == (1 << self.size) - 1).all(1)
 
     def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) bool: solved, and the question has no other solution. `fault` says what is wrong elsewhere."""
+        """(N,) bool: solved, and the question has no other solution."""
         valid = self.solved(questions, answers) & ((questions > 0) & (questions < self.vocab_size)).all(1)
         valid[valid] = solve(questions[valid] - 1).counts == 1
         return valid
@@ -158,8 +153,8 @@ class Sudoku(SquareBoard):
         """The board (S,) as text, boxes ruled; a digit that `question` leaves open gets a prime."""
         height, width = self.box_shape
         given = tokens > 1 if question is None else question > 1
-        marks = [
-            " . " if token < 2 else f" {token - 1}{' ' if fixed else chr(39)}"
+        cells = [
+            f" {self.characters[token]}{' ' if fixed or token < 2 else chr(39)}"
             for token, fixed in zip(tokens.tolist(), given.tolist(), strict=True)
         ]
         lines = []
@@ -167,7 +162,7 @@ class Sudoku(SquareBoard):
             if row and row % height == 0:
                 lines.append("+".join(["-" * (3 * width + 1)] * (self.size // width)))
             starts = range(row * self.size, (row + 1) * self.size, width)
-            lines.append("|".join("".join(marks[start : start + width]) + " " for start in starts).rstrip())
+            lines.append("|".join("".join(cells[start : start + width]) + " " for start in starts).rstrip())
         return "\n".join(lines)
 
     def sized(self, text: str) -> Sudoku:

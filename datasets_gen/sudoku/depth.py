@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets_gen.sudoku.solver import measure
+from datasets_gen.sudoku.solver import measure_all, size_of
+from datasets_gen.sudoku.tables import geometry
 
 
 class Depths(NamedTuple):
@@ -27,5 +28,7 @@ class Depths(NamedTuple):
 
 def depths(boards: np.ndarray, solutions: np.ndarray) -> Depths:
     """Depths of boards (N, S) of digits, 0 where a cell is open, whose only solutions (N, S) are known."""
-    depth, left = measure(boards, solutions).T
+    tables = geometry(size_of(boards))
+    singles = tables._replace(segments=tables.segments[:0])  # without locked candidates
+    depth, left = measure_all(*(np.ascontiguousarray(each, np.uint8) for each in (boards, solutions)), singles).T
     return Depths(depth.astype(np.int8), left.astype(np.int16))

@@ -63,14 +63,14 @@ def run(options: argparse.Namespace) -> None:
     """Generate and save."""
     counts = check_counts(options)
     size, processes = options.size, options.processes
-    if options.mix and options.mix not in MIXES:
-        raise DatasetError(f"--mix {options.mix}: no extension has such a mix; {installed()}")
-    if options.mix and size != 9:
-        raise DatasetError(f"--mix {options.mix} is a mix of 9x9 puzzles; drop it, or --size {size}")
-    if options.mix:
-        splits = MIXES[options.mix](counts, seed=options.seed, processes=processes)
-    else:
+    if options.mix is None:
         splits = random_splits(size, counts, clues=options.clues, seed=options.seed, processes=processes)
+    elif options.mix not in MIXES:
+        raise DatasetError(f"--mix {options.mix}: no extension has such a mix; {installed()}")
+    elif size != 9:
+        raise DatasetError(f"--mix {options.mix} is a mix of 9x9 puzzles; drop it, or --size {size}")
+    else:
+        splits = MIXES[options.mix](counts, seed=options.seed, processes=processes)
     chosen = {name: value for name in ("clues", "mix") if (value := getattr(options, name)) is not None}
     save(options, Sudoku(size), splits, {"size": size, **chosen}, {})
 
@@ -101,18 +101,12 @@ def random_splits(
 ) -> dict[str, Split]:
     """Splits of `counts` puzzles each, no two of all of them equivalent under the board's symmetries.
 
-    The bytes depend on size, counts, clues and seed alone.
-
     Raises:
         DatasetError: an impossible number of clues, or more puzzles than were found to exist.
     """
-    cells = size * size
-    fewest = FEWEST_CLUES[Sudoku(size).size]
-    if clues is not None and not fewest <= clues < cells:
-        raise DatasetError(
-            f"--clues {clues}: a {size}x{size} puzzle has at least {fewest}, and with {cells} "
-            f"nothing is left to solve; choose {fewest} to {cells - 1}, or none for minimal puzzles"
-        )
+    fewest, most = FEWEST_CLUES[size], size * size - 1
+    if clues is not None and not fewest <= clues <= most:
+        raise DatasetError(f"--clues {clues}: choose {fewest} to {most}, or none for minimal puzzles")
     seen: set[int] = set()
 
     def hopeless(barren: int) -> str | None:
@@ -121,7 +115,7 @@ def random_splits(
         kind = "minimal puzzles" if clues is None else f"puzzles with {clues} clues"
         return (
             f"only {len(seen)} different {kind} were found, and {barren * CHUNK:,} more boards brought none; "
-            f"ask for fewer puzzles, {'another' if clues else 'a'} number of clues or a larger board"
+            "ask for fewer puzzles, another number of clues or a larger board"
         )
 
     splits = {}

@@ -27,44 +27,21 @@ def signatures(questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
     height, width = BOXES[size]
     units = geometry(size).units.reshape(3, size, size)
     is_digit = answers[:, None, :] == np.arange(1, size + 1)[:, None]  # (N, n, S)
-    cell = _mix(given.astype(np.uint64) + np.uint64(1))  # (N, S)
+    cell = mix(given.astype(np.uint64) + np.uint64(1))  # (N, S)
     for _ in range(ROUNDS):
         kinds = []
         for kind in range(3):  # rows, columns, boxes
-            totals = _mix(_sum(cell[:, units[kind]]))  # (N, n)
+            totals = mix(cell[:, units[kind]].sum(-1))  # (N, n)
             spread = np.empty_like(cell)
             spread[:, units[kind].ravel()] = np.repeat(totals, size, axis=1)
             kinds.append(spread)
-        digits = _mix(_sum(np.where(is_digit, cell[:, None, :], np.uint64(0))))  # (N, n)
+        digits = mix(np.where(is_digit, cell[:, None, :], np.uint64(0)).sum(-1))  # (N, n)
         of_digit = np.take_along_axis(digits, answers.astype(np.int64) - 1, 1)
         rows, columns, boxes = kinds
-        columns = columns if height == width else _mix(columns + np.uint64(3))
-        others = _mix(boxes + np.uint64(7)) + _mix(of_digit + np.uint64(11))
-        cell = _mix(cell + np.uint64(5) * (rows + columns) + others)
-    return _mix(_sum(cell))
-
-
-def solution_classes(answers: np.ndarray) -> np.ndarray:
-    """(N,) uint64 of full grids (N, S): equal where a symmetry maps one to the other, and hardly ever elsewhere. (ours)
-
-    Two lines are a permutation of the digits, whose cycles no renaming and no move changes. Read are the cycles of
-    every pair of rows and of columns, and whether the two share a band.
-    """
-    size = round(answers.shape[1] ** 0.5)
-    grids, digits = answers.reshape(-1, size, size).astype(np.int64) - 1, np.arange(size)
-    first, second = np.triu_indices(size, 1)
-    classes = np.zeros(len(answers), np.uint64)
-    for lines, per_band in zip((grids, grids.swapaxes(1, 2)), BOXES[size], strict=True):
-        follows = np.empty((len(lines), len(first), size), np.int64)
-        np.put_along_axis(follows, lines[:, first], lines[:, second], -1)
-        lengths = np.zeros(follows.shape, np.uint64)  # of the cycle that holds each digit
-        at = np.broadcast_to(digits, follows.shape)
-        for length in range(1, size + 1):
-            at = np.take_along_axis(follows, at, -1)
-            lengths[(lengths == 0) & (at == digits)] = length
-        together = (first // per_band == second // per_band).astype(np.uint64)
-        classes += _mix(_sum(_mix(_sum(_mix(lengths)) + together)))
-    return classes
+        columns = columns if height == width else mix(columns + np.uint64(3))
+        others = mix(boxes + np.uint64(7)) + mix(of_digit + np.uint64(11))
+        cell = mix(cell + np.uint64(5) * (rows + columns) + others)
+    return mix(cell.sum(-1))
 
 
 def _relabelled(given: np.ndarray, digits: np.ndarray) -> np.ndarray:
@@ -74,14 +51,10 @@ def _relabelled(given: np.ndarray, digits: np.ndarray) -> np.ndarray:
     number = np.take_along_axis(first_seen.argsort(1).argsort(1), digits, 1)
     colour = (2 * number + given).astype(np.uint64)
     place = np.arange(1, given.shape[1] + 1, dtype=np.uint64)
-    return _mix(_sum(_mix(_mix(place) + colour)))
+    return mix(mix(mix(place) + colour).sum(-1))
 
 
-def _sum(values: np.ndarray) -> np.ndarray:
-    return values.sum(-1, dtype=np.uint64)
-
-
-def _mix(values: np.ndarray) -> np.ndarray:
+def mix(values: np.ndarray) -> np.ndarray:
     """splitmix64's finalizer: a bijection of uint64 that spreads every bit."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

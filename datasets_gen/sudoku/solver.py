@@ -9,13 +9,12 @@ array rows, and unsigned tables, are what makes the code three times as fast.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from datasets_gen.compiled import compiled
-from datasets_gen.sudoku.tables import BOXES, Geometry, geometry
+from datasets_gen.sudoku.tables import BOXES, geometry
 
 BITS = np.bitwise_count(np.arange(1 << max(BOXES), dtype=np.uint16))  # digits in a mask
 PAIR_WEIGHT = 4  # how much more a neighbour with two candidates counts than one with more
@@ -205,27 +204,19 @@ def _solve_all(boards, limit, order, rank, table):
 
 
 @compiled
-def _assume(mask, cell, bit, stack, table):
-    """Leave one candidate of a cell, and deduce; False where a contradiction shows."""
-    mask[cell] = bit
-    stack[0] = cell
-    return _deduce(mask, stack, 1, table[1][cell], table)
-
-
-@compiled
-def _strike(mask, cell, bit, stack, table):
-    """Strike a candidate out, and deduce; False where a contradiction shows."""
-    mask[cell] &= ~bit
-    if mask[cell] == 0:
+def _assume(mask, cell, candidates, stack, table):
+    """Leave some candidates of a cell, and deduce by singles; False where a contradiction shows."""
+    mask[cell] = candidates
+    if candidates == 0:
         return False
     stack[0] = cell
-    fresh = 1 if mask[cell] & (mask[cell] - 1) == 0 else 0
+    fresh = 1 if candidates & (candidates - 1) == 0 else 0
     return _deduce(mask, stack, fresh, table[1][cell], table)
 
 
 @compiled
-def _exhaust(mask, true, scratch, stack, table):
-    """Strike out all that depth 1 refutes; False where a contradiction shows. true (S,): candidates not tested."""
+def _exhaust(mask, true, trial, stack, table):
+    """Strike out all that depth 1 refutes; False where a contradiction shows. true (S,): candidates not tried."""
     quiet, cell = 0, 0
     while quiet < len(mask):
         quiet += 1
@@ -233,9 +224,9 @@ def _exhaust(mask, true, scratch, stack, table):
         while rest and mask[cell] & (mask[cell] - 1):
             bit = rest & (~rest + np.uint16(1))
             rest ^= bit
-            scratch[:] = mask
-            if not _assume(scratch, cell, bit, stack, table):
-                if not _strike(mask, cell, bit, stack, table):
+            trial[:] = mask
+            if not _assume(trial, cell, bit, stack, table):
+                if not _assume(mask, cell, mask[cell] & ~bit, stack, table):
                     return False
                 quiet = 0
                 rest &= mask[cell]
@@ -244,57 +235,55 @@ def _exhaust(mask, true, scratch, stack, table):
 
 
 @compiled
-def _candidates(mask):
-    """Candidates of the open cells."""
-    count = 0
-    for cell in range(len(mask)):
-        rest = mask[cell]
-        if rest & (rest - 1):
-            while rest:
-                rest &= rest - np.uint16(1)
-                count += 1
-    return count
-
-
-@compiled
-def _measure(mask, true, table):
-    """(depth, candidates that depth 1 leaves). true (S,): the solution, none of whose candidates is ever refuted."""
-    cells = len(mask)
-    stack, one, two = np.empty(cells, np.int64), np.empty(cells, np.uint16), np.empty(cells, np.uint16)
-    nothing = np.zeros(cells, np.uint16)
-    _deduce(mask, stack, _fixed(mask, stack), (1 << len(table[0])) - 1, table)
-    if _candidates(mask) == 0:
-        return 0, 0
-    _exhaust(mask, true, one, stack, table)
-    left = _candidates(mask)
-    if left == 0:
-        return 1, 0
-    quiet, cell = 0, 0
-    while quiet < cells:
+def _exhaust_twice(mask, true, trial, inner, stack, table):
+    """Strike out all that depth 2 refutes of a puzzle with a solution, whose candidates are `true`."""
+    none, quiet, cell = np.zeros(len(mask), np.uint16), 0, 0
+    while quiet < len(mask):
         quiet += 1
         rest = mask[cell] & ~true[cell]
         while rest and mask[cell] & (mask[cell] - 1):
             bit = rest & (~rest + np.uint16(1))
             rest ^= bit
-            one[:] = mask
-            if _assume(one, cell, bit, stack, table) and _exhaust(one, nothing, two, stack, table):
-                continue
-            _strike(mask, cell, bit, stack, table)
-            _exhaust(mask, true, one, stack, table)
-            if _candidates(mask) == 0:
-                return 2, left
-            quiet = 0
-            rest &= mask[cell]
-        cell = cell + 1 if cell + 1 < cells else 0
-    return 3, left
+            trial[:] = mask
+            if not (_assume(trial, cell, bit, stack, table) and _exhaust(trial, none, inner, stack, table)):
+                _assume(mask, cell, mask[cell] & ~bit, stack, table)
+                _exhaust(mask, true, inner, stack, table)
+                quiet = 0
+                rest &= mask[cell]
+        cell = cell + 1 if cell + 1 < len(mask) else 0
 
 
 @compiled
-def _measure_all(boards, solutions, table):
-    """`_measure` of N boards (N, S) and their solutions (N, S): (N, 2)."""
-    found, size = np.empty((len(boards), 2), np.int64), table[0].shape[1]
-    for n in range(len(boards)):
-        found[n] = _measure(_masks(boards[n], size), _masks(solutions[n], size), table)
+def _candidates(mask):
+    """Candidates of the open cells."""
+    count = 0
+    for cell in range(len(mask)):
+        if mask[cell] & (mask[cell] - 1):
+            count += BITS[mask[cell]]
+    return count
+
+
+@compiled
+def measure_all(boards, solutions, table):
+    """The depth of N boards (N, S), and the candidates that depth 1 leaves: (N, 2).
+
+    solutions (N, S): none of their candidates is ever refuted.
+    """
+    count, cells = boards.shape
+    found, size = np.zeros((count, 2), np.int64), table[0].shape[1]
+    stack, trial, inner = np.empty(cells, np.int64), np.empty(cells, np.uint16), np.empty(cells, np.uint16)
+    for n in range(count):
+        mask, true = _masks(boards[n], size), _masks(solutions[n], size)
+        _deduce(mask, stack, _fixed(mask, stack), (1 << len(table[0])) - 1, table)
+        if _candidates(mask) == 0:
+            continue
+        _exhaust(mask, true, trial, stack, table)
+        found[n, 1] = _candidates(mask)
+        if found[n, 1]:
+            _exhaust_twice(mask, true, trial, inner, stack, table)
+            found[n, 0] = 2 if _candidates(mask) == 0 else 3
+        else:
+            found[n, 0] = 1
     return found
 
 
@@ -310,20 +299,6 @@ def solve(boards: np.ndarray, *, limit: int = 2) -> Solved:
     size = size_of(boards)
     order, rank = np.arange(size * size), np.tile(np.arange(size), (size * size, 1))
     return Solved(*_solve_all(np.ascontiguousarray(boards, np.uint8), limit, order, rank, geometry(size)))
-
-
-@cache
-def _singles(size: int) -> Geometry:
-    """The tables without those of locked candidates."""
-    tables = geometry(size)
-    return tables._replace(**{name: getattr(tables, name)[:0] for name in ("segments", "line_rest", "box_rest")})
-
-
-def measure(boards: np.ndarray, solutions: np.ndarray) -> np.ndarray:
-    """(N, 2): the depth of boards (N, S) with their only solutions, and the candidates that depth 1 leaves."""
-    singles = _singles(size_of(boards))
-    given = (np.ascontiguousarray(each, np.uint8) for each in (boards, solutions))
-    return _measure_all(*given, singles)
 
 
 def full_grid(size: int, rng: np.random.Generator) -> np.ndarray:

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable
 
 from datasets_gen.plugins import nearest
-from datasets_gen.terminal import ending_at_once
 from datasets_gen.typed import typed
 from reason.cli.help import PAGES, page, settings_asked, show_settings
 from reason.errors import ConfigError, Diverged, PartnerLost, has_controls, printable
@@ -63,9 +62,7 @@ def _chosen(arguments: list[str]) -> int:
         else:
             print(typed(page(name)))
         return 0
-    with ending_at_once("interrupted"):  # torch takes a second to come
-        function = function_at(known[name].place)
-    return function(words)
+    return function_at(known[name].place)(words)
 
 
 def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datasets_gen.layout import DatasetError, Metadata, Rows, parts, read_split, release
+from datasets_gen.layout import DatasetError, Metadata, parts, read_split
 from datasets_gen.structure import GridSymmetry, Structure
 from reason.data.augmentation import augment, give_hints
 from reason.models.base import IGNORE, Batch, Shape
@@ -55,8 +55,8 @@ NOT_READ = {"provenance", "sources", "sets", "total_groups", "total_puzzles", "m
 class PuzzleData:
     """One split of a puzzle set on a device: N examples in P puzzles in G groups, tokens as stored.
 
-    Of a large split (see `read_split`) inputs and labels stay on disk, and a batch reads its rows; on a GPU it then
-    waits for the work queued before it. On a CPU the other arrays stay on disk, too.
+    Of a large split (see `read_split`) inputs and labels are mapped, and a batch reads its rows; on a GPU it then
+    waits for the work queued before it. On a CPU the other arrays are mapped, too.
     """
 
     def __init__(self, directory: Path | str, split: str, device: torch.device | str = "cpu", marks: bool = False):
@@ -77,12 +77,9 @@ class PuzzleData:
                 raise DatasetError(f"data.marks=true: {directory} holds no mazes; type data.marks=false")
             tokens, self.marks = (arrays.inputs, puzzle.marked(arrays.inputs, arrays.labels)), puzzle.marks
         owners = (arrays.puzzle_identifiers, arrays.puzzle_indices, arrays.group_indices)
-        self._mapped = [array for array in (*tokens, *owners, arrays.ratings) if isinstance(array, np.memmap)]
-        self._rows = [Rows(array) if isinstance(array, np.memmap) else None for array in tokens]
-        self._one_each = bool(self._mapped) and _one_each(*owners)
+        self._one_each = isinstance(arrays.inputs, np.memmap) and _one_each(*owners)
         self.inputs, self.labels = (
-            torch.from_numpy(array).to("cpu" if rows else self.device)
-            for array, rows in zip(tokens, self._rows, strict=True)
+            torch.from_numpy(array).to("cpu" if isinstance(array, np.memmap) else self.device) for array in tokens
         )
         self.identifiers, self._examples_of, self._puzzles_of = (
             torch.from_numpy(array).to(self.device) for array in owners
@@ -91,7 +88,6 @@ class PuzzleData:
             self.identifiers = self.identifiers[:1].clone().expand(len(self.identifiers))
         self.instances = arrays.relations  # (N, M, 1 + C + P') numpy, or None
         self.relations = by_relation(arrays.relations, self.metadata.structure, self.device)
-        release(*self._mapped, self.instances)
 
     @property
     def groups(self) -> int:
@@ -110,7 +106,6 @@ class PuzzleData:
             digest.update(str(tuple(array.shape)).encode())
             for rows in array.split(AT_ONCE):
                 digest.update(rows.to(kind).cpu().numpy().tobytes())  # however it is stored
-                release(*self._mapped)
         return digest.hexdigest()
 
     def __len__(self) -> int:
@@ -138,11 +133,7 @@ class PuzzleData:
         return inputs, labels
 
     def _tokens(self, examples: Tensor) -> list[Tensor]:
-        rows = examples.tolist() if any(self._rows) else []
-        return [
-            tokens[examples] if file is None else torch.from_numpy(file.read(rows)).to(self.device)
-            for tokens, file in zip((self.inputs, self.labels), self._rows, strict=True)
-        ]
+        return [tokens[examples.to(tokens.device)].to(self.device) for tokens in (self.inputs, self.labels)]
 
     def scored_examples(self, count: int) -> Tensor:
         """(N,) the indices of those of the first `count` examples that have a scored cell."""
@@ -159,9 +150,7 @@ class PuzzleData:
         """(N,) bool: which of the examples from `first` on have a scored cell."""
         ignored = IGNORE if self.metadata.ignore_label_id is None else self.metadata.ignore_label_id
         labels = self.labels[first:end].int()
-        scored = ((labels != IGNORE) & (labels != ignored)).any(1)
-        release(*self._mapped)
-        return scored
+        return ((labels != IGNORE) & (labels != ignored)).any(1)
 
     def take(self, examples: Tensor) -> Batch:
         """Examples (B,) -> Batch, labels that are not scored set to IGNORE."""
@@ -170,8 +159,6 @@ class PuzzleData:
             labels = labels.masked_fill(labels == self.metadata.ignore_label_id, IGNORE)
         identifiers = self.identifiers[self._puzzle_of(examples)].long()
         relations = tuple(instances[examples] for instances in self.relations)
-        if not self._one_each:
-            release(*self._mapped)
         return Batch(inputs, labels, identifiers, relations)
 
     def _puzzle_of(self, examples: Tensor) -> Tensor:
@@ -211,9 +198,7 @@ def by_relation(
 def _one_each(identifiers: np.ndarray, *indices: np.ndarray) -> bool:
     """Is every example a puzzle and a group of its own, all with one identifier? Then none of these need be read."""
     numbered = (
-        (array[rows] == np.arange(rows.start, rows.stop)).all()
-        for array in indices
-        for rows in parts(len(array), array)
+        (array[rows] == np.arange(rows.start, rows.stop)).all() for array in indices for rows in parts(len(array))
     )
     return bool(identifiers.min() == identifiers.max()) and all(numbered)
 

@@ -31,31 +31,25 @@ def test_a_set_is_made_verified_and_shown(tmp_path, capsys):
     assert split.inputs.shape == (10, 16)
     assert split.inputs.dtype == np.uint8
     assert metadata.task == {"name": "sudoku", "size": 4}
-    assert metadata.provenance["command"].startswith("python -m datasets_gen sudoku --train 40")
     assert main(["verify", str(tmp_path / "set")]) == 0
     assert "no puzzle is in two splits" in capsys.readouterr().out
     assert main(["show", str(tmp_path / "set"), "--split", "test", "--index", "3"]) == 0
     shown = capsys.readouterr().out
-    assert all(words in shown for words in ("test 3", "'", "clues"))
+    assert all(
+        words in shown for words in ("test 3", "'", "clues", "made by: python -m datasets_gen sudoku --train 40")
+    )
 
 
-def test_the_recorded_command_makes_the_same_bytes(tmp_path):
-    make(tmp_path / "one", "--clues", "12", size=6)
-    words = read_metadata(tmp_path / "one", "train").provenance["command"].split()
-    assert words[:3] == ["python", "-m", "datasets_gen"]
-    assert main([*words[3:], "--output-dir", str(tmp_path / "two")]) == 0
-    assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
-
-
-def test_mazes_with_one_shortest_path(made, tmp_path):
-    made("maze --size 6 --min-path 8 --unique --wall-density 0.4 --train 30 --test 5", name="one")
+def test_the_recorded_command_makes_the_same_bytes(made, tmp_path):
+    made("maze --size 6 --min-path 8 --unique --wall-density 0.4 --train 30 --test 5", name="maze")
     for name in ("train", "test"):
-        assert (solve(read_split(tmp_path / "one", name)[1].inputs)[2] == 1).all()
-    command = read_metadata(tmp_path / "one", "train").provenance["command"]
-    assert "--unique" in command
-    assert "--wall-density 0.4" in command
-    assert main([*command.split()[3:], "--output-dir", str(tmp_path / "two")]) == 0
-    assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
+        assert (solve(read_split(tmp_path / "maze", name)[1].inputs)[2] == 1).all()
+    made("sudoku --size 6 --clues 12 --train 40 --test 20", name="sudoku")
+    for name in ("maze", "sudoku"):
+        words = read_metadata(tmp_path / name, "train").provenance["command"].split()
+        assert words[:4] == ["python", "-m", "datasets_gen", name]
+        assert main([*words[3:], "--output-dir", str(tmp_path / "again" / name)]) == 0
+        assert bytes_of(tmp_path / name) == bytes_of(tmp_path / "again" / name)
     directory = made("maze --size 6 --min-path 4 --wall-density 0 --train 4 --test 0", name="open")
     assert (read_split(directory, "train")[1].inputs != 1).all()
 
@@ -72,14 +66,12 @@ def test_same_seed_same_bytes_other_seed_other_set(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ("--train -1", 1, "--train -1 is negative"),
+        ("--train -1", 2, "--train: invalid whole_number value: '-1'"),
         ("--train 0 --test 0", 1, "nothing to make"),
-        *((f"--clues {clues}", 1, "choose 4 to 15") for clues in (3, 16, -1, 0)),
-        ("--clues many", 2, "invalid int value"),
+        *((f"--clues {clues}", 1, "choose 4 to 15") for clues in (3, 16)),
         ("--clues 8 --mix extreme", 2, "--mix: not allowed with argument --clues"),
         ("--mix extreme", 1, "--mix extreme is a mix of 9x9 puzzles; drop it, or --size 4"),
         ("--size 5", 2, "invalid choice"),
-        ("--processes 0", 1, "at least one process"),
     ],
 )
 def test_bad_calls_say_what_is_wrong_and_write_nothing(tmp_path, capsys, words, code, message):
@@ -95,20 +87,13 @@ def test_an_occupied_folder_is_left_alone(tmp_path, capsys):
     assert (tmp_path / "mine").read_text() == "precious"
 
 
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (OSError(28, "No space left on device"), "No space left on device"),
-        (OSError("720000 requested and 151424 written"), "the disk is full"),  # numpy's words for a full disk
-    ],
-)
-def test_a_full_disk_leaves_nothing(tmp_path, capsys, monkeypatch, error, message):
+def test_a_full_disk_leaves_nothing(tmp_path, capsys, monkeypatch):
     def full(*_):
-        raise error
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "save", full)
     assert make(tmp_path / "set") == 1
-    assert message in capsys.readouterr().err
+    assert "No space left on device" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -125,24 +110,6 @@ def test_a_terminal_without_the_letters(made):
     words = [sys.executable, "-m", "datasets_gen", "show", str(made("addition --digits 1 --train 2 --test 0"))]
     shown = subprocess.run(words, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True)
     assert b"\\xa7" in shown.stdout
-
-
-def test_missing_sets(tmp_path, capsys):
-    assert main(["verify", str(tmp_path / "none")]) == 1
-    assert "no dataset at" in capsys.readouterr().err
-    assert main(["show", str(tmp_path)]) == 1
-    assert "holds no dataset" in capsys.readouterr().err
-
-
-def test_a_leaked_puzzle_is_found(tmp_path, capsys):
-    make(tmp_path / "set", size=9, train=5, test=5)
-    for key in ("inputs", "labels"):
-        train, test = (np.load(tmp_path / f"set/{name}/all__{key}.npy") for name in ("train", "test"))
-        copy = train[2].reshape(9, 9).T[[1, 0, 2, 6, 8, 7, 3, 4, 5]].ravel()
-        test[4] = np.where(copy > 1, 12 - copy, copy)
-        np.save(tmp_path / f"set/test/all__{key}.npy", test)
-    assert main(["verify", str(tmp_path / "set")]) == 1
-    assert "leak: test example 4 is train example 2" in capsys.readouterr().err
 
 
 def test_sets_are_compared(tmp_path, capsys):

@@ -1,14 +1,17 @@
-"""What holds for every family."""
+"""What holds for every family, and a puzzle's structure as data."""
+
+import json
 
 import numpy as np
 import pytest
 
 from datasets_gen.extensions.addition.puzzles import Addition
-from datasets_gen.layout import DatasetError, Metadata
+from datasets_gen.layout import DatasetError, Metadata, Split, read_metadata, write_dataset
 from datasets_gen.maze import Maze
-from datasets_gen.puzzles import puzzle_of
+from datasets_gen.puzzles import puzzle_of, structure_of
 from datasets_gen.structure import Structure
 from datasets_gen.sudoku import Sudoku
+from datasets_gen.sudoku.tables import geometry
 
 FAMILIES = [Sudoku(4), Sudoku(6), Sudoku(9), Maze(7), Addition(), Addition(3, 3, False, True, False)]
 
@@ -43,6 +46,43 @@ def test_a_family_is_whole(puzzle):
 @pytest.mark.parametrize("puzzle", [Sudoku(9), Maze(30)], ids=repr)
 def test_published_shapes_need_no_task(puzzle):
     assert puzzle_of(metadata(puzzle, task={})) == puzzle
+    assert structure_of(metadata(puzzle, task={})) == puzzle.structure
+    assert structure_of(metadata(puzzle, task={}, seq_len=17)) == Structure()
+
+
+@pytest.mark.parametrize("size", [4, 6, 9])
+def test_the_groups_of_a_sudoku_are_its_units(size):
+    structure = Sudoku(size).structure
+    found = {
+        tuple(np.flatnonzero(structure.partition(name) == group)) for name in structure.groups for group in range(size)
+    }
+    assert found == {tuple(map(int, unit)) for unit in geometry(size).units}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"grid": (2, 4)}, "grid 2x4"),
+        ({"groups": {"row": (0, 0, 1)}}, "groups.row numbers 3 cells"),
+        ({"groups": {"row": (0, 0, 2, 2, 0, 0)}}, "without a gap"),
+        ({"symbols": (1, 9)}, "different tokens 0..3"),
+        ({"symbols": (2, 1)}, "ascending"),
+        ({"symbols": (1, 2), "outside": 2}, "different tokens"),
+    ],
+)
+def test_a_structure_that_contradicts_its_set_is_refused(changes, words):
+    assert words in Structure(**changes).fault(6, 4)
+
+
+def test_a_set_carries_its_structure_and_may_declare_its_own(tmp_path):
+    split = Split.of_puzzles(*np.ones((2, 1, 16), np.uint8))
+    for name, structure in (("family", Sudoku(4).structure), ("own", Structure(groups={"ring": (0,) * 12 + (1,) * 4}))):
+        write_dataset(tmp_path / name, {"train": split}, task=Sudoku(4).task, vocab_size=6, structure=structure)
+        assert structure_of(read_metadata(tmp_path / name, "train")) == structure
+    path = tmp_path / "own/train/dataset.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"structure": {"grid": [3, 3]}}))
+    with pytest.raises(DatasetError, match="grid 3x3 does not hold the 16 cells"):
+        read_metadata(tmp_path / "own", "train")
 
 
 @pytest.mark.parametrize(
@@ -51,42 +91,6 @@ def test_published_shapes_need_no_task(puzzle):
 def test_unknown_families_are_refused(changes):
     with pytest.raises(DatasetError):
         puzzle_of(metadata(Sudoku(9), **changes))
-
-
-SUMS = [
-    Addition(), Addition(3), Addition(2, 3), Addition(3, 3, False, True, False), Addition(2, 2, True, True, False),
-    Addition(4, 2, False, False, False), Addition(20),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("puzzle", SUMS, ids=repr)
-def test_labels_of_many_sums_are_those_of_each(puzzle):
-    rng = np.random.default_rng(0)
-    operands = [
-        [int(rng.integers(0, 10 ** int(rng.integers(1, min(puzzle.digits, 18) + 1)))) for _ in range(puzzle.operands)]
-        for _ in range(200)
-    ]
-    operands += [[0] * puzzle.operands, [10**puzzle.digits - 1] * puzzle.operands]
-    questions, labels = map(np.stack, zip(*map(puzzle.example, operands), strict=True))
-    assert (puzzle._labels(questions) == labels).all()
-    assert puzzle.solved(questions, labels).all()
-    wrong = labels.copy()
-    for i, row in enumerate(labels):
-        scored = np.flatnonzero(row)
-        wrong[i, scored[i % len(scored)]] = 1 + wrong[i, scored[i % len(scored)]] % 10
-    assert not puzzle.solved(questions, wrong).any()
-    assert "the sum is" in puzzle.mistake(questions[0], wrong[0])
-    assert puzzle.mistake(questions[0], labels[0]) is None
-
-
-@pytest.mark.parametrize("text", ["1++2=", "+1+2=", "1+2+3=", "12345+1=", "1+=", "12=", "1+2"])
-def test_a_question_that_is_no_sum_is_refused_among_many(text):
-    puzzle = Addition(4)
-    question = np.zeros(puzzle.seq_len, np.uint8)
-    question[: len(text)] = [puzzle.glyphs.index(character) for character in text]
-    good = puzzle.example([3, 4])[0]
-    with pytest.raises(DatasetError):
-        puzzle.solved(np.stack([good, question]), np.stack([good, question]))
 
 
 def test_contradictions_are_named():

@@ -187,10 +187,10 @@ def test_drawing_and_typing_round_trip(size):
 
 
 @pytest.mark.parametrize(("text", "words"), [
-    ("12", "2 cells; a board of sudoku has 4x4 = 16"),
+    ("12", "2 cells, .* a board of sudoku has 4x4"),
     ("5" * 16, "'5' in line 1"),
     ("1...\n12x4", "'x' in line 2"),
-    ("1...\n.....\n...\n....", "row 2 of the board has 5 cells; type 4"),
+    ("1...\n.....\n...\n....", r"\[4, 5, 3, 4\] by line"),
     ("1...\u00a0.... .... ....", r"'\\xa0' in line 1"),
 ])  # fmt: skip
 def test_a_mistyped_board_says_what_is_wrong(text, words):

@@ -1,18 +1,19 @@
-"""Work on several processes: interrupted, killed, failing, or begun by a script without a guard."""
+"""Work on several processes: interrupted, killed, failing, or begun by a script without a guard; its progress."""
 
+import errno
+import io
 import itertools
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
-from datasets_gen import parallel
+from datasets_gen import parallel, progress
 from datasets_gen.layout import DatasetError
-from datasets_gen.terminal import held_back
+from datasets_gen.progress import Progress
 
 BUSY = """
 import ctypes, multiprocessing, os, sys
@@ -36,24 +37,14 @@ if __name__ == "__main__":
 """
 
 
-STUCK = """
-import sys
-
-try:
-    print("importing", flush=True)
-    sys.stdin.read()
-except BaseException:  # as some extension modules
-    pass
-"""
-
-
-def interrupted(words, tmp_path, lines, **environment):
-    """What a command has written and its exit code, after Ctrl-C in its terminal once it has printed some lines."""
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_interrupted_work_ends_its_workers_and_leaves_nothing(tmp_path):
+    """After Ctrl-C in its terminal, which all processes receive."""
+    (tmp_path / "busy.py").write_text(BUSY)
     process = subprocess.Popen(
-        [sys.executable, *words],
+        [sys.executable, "busy.py"],
         cwd=tmp_path,
-        env=os.environ | environment,
-        stdin=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.getcwd()},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -61,115 +52,39 @@ def interrupted(words, tmp_path, lines, **environment):
         # a shell's background jobs ignore SIGINT, and their children inherit that
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    printed = [process.stdout.readline().strip() for _ in range(lines)]
+    workers = [int(process.stdout.readline()) for _ in range(2)]
     os.killpg(process.pid, signal.SIGINT)
     _, error = process.communicate(timeout=120)
-    return printed, error, process.returncode
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_interrupted_work_ends_its_workers_and_leaves_nothing(tmp_path):
-    (tmp_path / "busy.py").write_text(BUSY)
-    workers, error, code = interrupted(["busy.py"], tmp_path, 2, PYTHONPATH=os.getcwd())
-    assert error == "interrupted: nothing was written\n"
-    assert code == 130
+    assert (error, process.returncode) == ("interrupted: nothing was written\n", 130)
     assert [path.name for path in tmp_path.iterdir()] == ["busy.py"]
     for worker in workers:
         with pytest.raises(ProcessLookupError):
-            os.kill(int(worker), 0)
+            os.kill(worker, 0)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_interrupted_imports_end_in_one_line(tmp_path):
-    (tmp_path / "tqdm.py").write_text(STUCK)
-    path = os.pathsep.join([str(tmp_path), os.getcwd()])
-    words = ["-m", "datasets_gen", "addition", "--output-dir", "set"]
-    said = interrupted(words, tmp_path, 1, PYTHONPATH=path)
-    assert said == (["importing"], "interrupted: nothing was written\n", 130)
-    assert not (tmp_path / "set").exists()
-
-
-@pytest.fixture
-def listening():
-    """Ctrl-C interrupts, also where a shell has started the tests in the background and had it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_ctrl_c_can_be_held_back(listening):
-    done = []
-
-    def interrupted_twice():
-        with held_back():
-            for _ in range(2):
-                signal.pthread_kill(threading.get_ident(), signal.SIGINT)  # another thread might take it, and later
-                done.append(1)
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted_twice()
-    assert len(done) == 2
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
-
-
-def dies(task):
+def works(task):
+    """Larger answers than a pipe holds; in a worker, task 5 fails and task 7 ends the process."""
     if multiprocessing.parent_process() is not None:
-        os._exit(1)
-    return task
+        if task == 5:
+            raise ValueError("task 5")
+        if task == 7:
+            os._exit(1)
+    return bytes(200_000 + task)
 
 
-def test_a_worker_that_is_killed_is_one_line(monkeypatch):
+def test_results_come_in_order_and_a_fault_with_its_traceback(monkeypatch):
     monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
-    with pytest.raises(DatasetError, match="a worker process was killed"):
-        list(parallel.ordered_map(dies, range(9), 2))
-
-
-def large(task):
-    return bytes(50_000_000 if task else 0)  # more than a pipe holds
-
-
-def test_closing_ends_workers_in_the_midst_of_an_answer(monkeypatch):
-    monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
-    results = parallel.ordered_map(large, itertools.count(), 2)
-    assert [len(next(results)) for _ in range(2)] == [0, 50_000_000]
-    results.close()
-    assert not multiprocessing.active_children()
-
-
-def fails(task):
-    if task == 3:
-        raise ValueError("task 3")
-    return task
-
-
-def test_what_a_task_raises_comes_with_its_traceback(monkeypatch):
-    monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
-    results = parallel.ordered_map(fails, range(9), 2)
-    assert [next(results) for _ in range(3)] == [0, 1, 2]
-    with pytest.raises(ValueError, match="task 3") as caught:
+    results = parallel.ordered_map(works, itertools.count(), 2)
+    assert [len(next(results)) - 200_000 for _ in range(5)] == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="task 5") as caught:
         next(results)
-    assert "in fails" in caught.value.__notes__[0]
-
-
-class Wanting(Exception):
-    def __init__(self, place, reason):
-        super().__init__(f"{place}: {reason}")
-
-
-def fails_beyond_pickle(task):
-    if task == 3:
-        raise Wanting("task 3", "wanting")
-    return task
-
-
-def test_an_error_that_pickle_cannot_carry_keeps_its_text(monkeypatch):
-    monkeypatch.setattr(parallel, "ALONE_SECONDS", 0.0)
-    results = parallel.ordered_map(fails_beyond_pickle, range(9), 2)
-    with pytest.raises(RuntimeError, match="Wanting: task 3: wanting") as caught:
-        list(results)
-    assert "in fails_beyond_pickle" in caught.value.__notes__[0]
+    assert "in works" in caught.value.__notes__[0]
+    results = parallel.ordered_map(works, itertools.count(8), 2)
+    assert [len(next(results)) - 200_000 for _ in range(3)] == [8, 9, 10]
+    results.close()  # in the midst of answers
+    assert not multiprocessing.active_children()
+    with pytest.raises(DatasetError, match="a worker process was killed"):
+        list(parallel.ordered_map(works, [6, 7, 8, 9], 2))
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["of the package", "of the script"])
@@ -189,3 +104,49 @@ def test_a_script_without_a_guard_may_work_on_several_processes(tmp_path, own):
         assert 'put what starts the work below `if __name__ == "__main__":`' in ended.stderr
     else:
         assert ended.stdout.split("\n")[:2] == ["once", "[0, 1, 2, 2, 3, 3]"], ended.stderr
+
+
+def worked(**settings):
+    with Progress(unit="step", desc="training", disable=False, **settings) as bar:
+        for i in range(3):
+            bar.update()
+            bar.set_postfix_str(f"loss {i}")
+
+
+def test_a_log_holds_whole_lines_and_a_terminal_has_a_bar(capsys, monkeypatch):
+    worked(total=3)
+    assert capsys.readouterr().err == ""  # short work
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    worked(total=3)
+    log = capsys.readouterr().err
+    first, *_, last = log.splitlines()
+    assert "\r" not in log
+    assert first.startswith("training:   0% 0/3 [00:00<")
+    assert last.startswith("training: 100% 3/3 [00:00<00:00")
+    assert last.endswith(", loss 2]")
+    worked()
+    assert capsys.readouterr().err.splitlines()[-1].startswith("training: 3step [00:00, ")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    worked(total=3)
+    assert "100%|" in capsys.readouterr().err
+
+
+def test_a_line_waits_for_its_time(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    bar, lines = Progress(total=10, desc="training", disable=False), []
+    for second in (1.0, 29.0, 31.0, 40.0, 60.0, 62.0):
+        now[0] = second
+        bar.refresh()
+        lines.append(len(capsys.readouterr().err.splitlines()))
+    assert lines == [0, 0, 1, 0, 0, 1]
+
+
+def test_work_goes_on_when_the_reader_of_its_log_has_gone(monkeypatch):
+    class Broken(io.StringIO):
+        def write(self, text):
+            raise OSError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(sys, "stderr", Broken())
+    worked(total=3)

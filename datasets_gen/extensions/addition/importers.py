@@ -11,8 +11,7 @@ import numpy as np
 from datasets_gen.arguments import described
 from datasets_gen.extensions.addition.puzzles import MOST_DIGITS, Addition
 from datasets_gen.importers import FORMATS, Format, by_split
-from datasets_gen.importers.tables import json_line
-from datasets_gen.layout import DatasetError, Split, brief, text_file
+from datasets_gen.layout import DatasetError, Split, brief, parse_json, text_file
 
 EXAMPLE = """\
   STARS            repository njuyxw/STARS, file train_addition/data/test_4digit.jsonl
@@ -42,7 +41,7 @@ def read_sums(path: Path) -> list[list[int]]:
 
 
 def _operands(line: str, where: str) -> list[int]:
-    row = json_line(line, where)
+    row = parse_json(line, where)
     if not isinstance(row, dict):
         raise DatasetError(f"{where}: no object with num1, num2 and sum")
     operands = [_whole(row, name, where) for name in ("num1", "num2")]

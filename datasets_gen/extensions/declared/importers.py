@@ -17,8 +17,7 @@ import numpy as np
 from datasets_gen.arguments import described
 from datasets_gen.family import Puzzle
 from datasets_gen.importers import FORMATS, Format, by_split
-from datasets_gen.importers.tables import json_line
-from datasets_gen.layout import DatasetError, Split, read_metadata, splits_of, stacked, text_file
+from datasets_gen.layout import DatasetError, Split, parse_json, read_metadata, splits_of, text_file
 from datasets_gen.puzzles import puzzle_of
 from datasets_gen.sudoku import Sudoku
 
@@ -116,7 +115,7 @@ def read_suite(path: Path, name: str, only: str | None) -> tuple[str, list[Typed
             if not line.strip():
                 continue
             where = f"{path}, line {number}"
-            entry = json_line(line, where)
+            entry = parse_json(line, where)
             try:
                 kind = suite.kind(entry)
                 if kind not in suite.boards or only not in (None, kind):
@@ -204,4 +203,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "tasks": {"metavar": "ID", "help": "only this kind of puzzle"},
     "like": {"type": Path, "metavar": "DIR", "help": "a set of the same puzzle, for its relations"},
 }
+
+
+def stacked(parts: list[np.ndarray]) -> np.ndarray:
+    """Instances (N, M, 1 + C + P') of several puzzles, padded to the same M and P'."""
+    most = np.max([part.shape for part in parts], axis=0)[1:]
+    return np.concatenate(
+        [
+            np.pad(part, [(0, 0), *((0, n - m) for n, m in zip(most, part.shape[1:], strict=True))], constant_values=-1)
+            for part in parts
+        ]
+    )
+
+
 FORMATS |= dict.fromkeys(SUITES, Format(from_suite, EXAMPLE, OPTIONS))

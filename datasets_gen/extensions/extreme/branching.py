@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from datasets_gen.compiled import compiled
-from datasets_gen.sudoku.solver import size_of
-from datasets_gen.sudoku.tables import (
+from datasets_gen.extensions.extreme.tables import (
     ALONE,
     BAND_OF,
     BIT_OF,
@@ -31,6 +30,7 @@ from datasets_gen.sudoku.tables import (
     UNITS,
     WORDS,
 )  # fmt: skip
+from datasets_gen.sudoku.solver import size_of
 
 CELL, BAND, MIXED = range(3)  # rules of branching
 NO_CAP = 1 << 40

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from datasets_gen.extensions.extreme.branching import completions, minimise, the_solution
-from datasets_gen.sudoku.signature import solution_classes
+from datasets_gen.extensions.extreme.classes import solution_classes
 from datasets_gen.sudoku.solver import a_solution, full_grid, thin
 
 WORK = 800  # guesses after which the search for a last clue is given up

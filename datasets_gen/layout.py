@@ -1,0 +1,467 @@
+"""The on-disk layout of a puzzle set: HRM's and TRM's, read and written whole, or not at all.
+
+    DIR/identifiers.json                       names of the puzzle identifiers (optional when read)
+    DIR/SPLIT/dataset.json                     `Metadata`
+    DIR/SPLIT/{set}__inputs.npy, __labels      (N, S) tokens
+    DIR/SPLIT/{set}__puzzle_identifiers.npy    (P,)   which embedding a puzzle uses
+    DIR/SPLIT/{set}__puzzle_indices.npy        (P+1,) puzzle p owns examples [indices[p], indices[p+1])
+    DIR/SPLIT/{set}__group_indices.npy         (G+1,) group g owns puzzles [indices[g], indices[g+1])
+    DIR/SPLIT/{set}__ratings.npy               (P,)   difficulty, ours, optional
+    DIR/SPLIT/{set}__sources.npy               (P,)   index into dataset.json's "sources", ours, optional
+    DIR/SPLIT/{set}__relations.npy             (N, M, 1+C+P') instances of each example, ours, optional
+
+A row of relations is one instance: the index of its kind in dataset.json's "structure", C numbers, P' cells; -1 where a
+number or a cell is absent, and throughout where an example has fewer than M instances.
+
+N examples, P puzzles, G groups, S cells. A group holds the variants of one base puzzle.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from datasets_gen.scratch import scratch_beside
+from datasets_gen.structure import Structure
+
+SPLITS = ("train", "validation", "test")
+ARRAYS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices")
+OPTIONAL = ("ratings", "sources", "relations")
+SHARED = (  # what all splits of a set have in common
+    *("vocab_size", "seq_len", "pad_id", "ignore_label_id", "blank_identifier_id", "num_puzzle_identifiers"),
+    *("task", "structure"),
+)
+MOST = 2**31 - 1  # tokens, cells and identifiers are counted in int32
+UNSCORED = -100  # a label that is not scored, as in torch; the set may name another
+LARGE = 2**30  # bytes of a split's files, above which its arrays stay on disk
+ROWS = 2**13  # examples that are looked at together
+NAME = re.compile(r"\w[\w.+ -]*")
+
+
+class DatasetError(ValueError):
+    """A puzzle set, or a request for one, that breaks a rule; the text says where, why and what mends it."""
+
+
+# Text and JSON
+
+
+def check_name(name: str, what: str) -> None:
+    """Raises DatasetError where a name cannot be part of a file's name: a path, empty, or of other characters."""
+    if not NAME.fullmatch(name):
+        raise DatasetError(f"{what} {name!r} is no name; give letters, digits and . _ + - (no path)")
+
+
+@contextlib.contextmanager
+def text_file(path: Path) -> Iterator[IO[str]]:
+    """A UTF-8 file to read, line ends as they are, a byte order mark skipped; raises DatasetError where it is none."""
+    if not path.is_file():
+        raise DatasetError(f"no file {path}; give the path of a local file")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        try:
+            yield file
+        except UnicodeDecodeError as error:
+            raise DatasetError(f"{path} is not UTF-8 ({error.reason}); save the file as UTF-8") from None
+
+
+def parse_json(text: str, where: str) -> Any:
+    """The value of a JSON text; raises DatasetError, which says `where`, if it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DatasetError(f"{where}: no JSON ({error})") from None
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file; raises DatasetError where it is none."""
+    with text_file(path) as file:
+        return parse_json(file.read(), str(path))
+
+
+def brief(value: Any) -> str:
+    """A value of a JSON file for an error's text: short, and never nested."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    return repr(value) if len(repr(value)) <= 50 else f"{repr(value)[:50]}…"
+
+
+# What a set is made of
+
+
+class Metadata(BaseModel):
+    """dataset.json: HRM's and TRM's fields, then ours (which their readers ignore)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    pad_id: int
+    ignore_label_id: int | None
+    blank_identifier_id: int
+    vocab_size: int = Field(gt=0, le=MOST)
+    seq_len: int = Field(gt=0, le=MOST)
+    num_puzzle_identifiers: int = Field(gt=0, le=MOST)
+    total_groups: int = Field(ge=0)
+    mean_puzzle_examples: float
+    sets: list[str] = Field(min_length=1)
+    total_puzzles: int | None = None
+    task: dict[str, Any] = Field(default_factory=dict, description='the puzzle: {"name": "sudoku", "size": 6}')
+    provenance: dict[str, Any] = Field(default_factory=dict, description="command, seed and version that made it")
+    sources: list[str] = Field(default_factory=list, description="where imported puzzles come from")
+    structure: Structure | None = Field(None, description="grid, groups, relations and symbols; null: of the family")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Metadata:
+        if fault := self.structure and self.structure.fault(self.seq_len, self.vocab_size):
+            raise ValueError(f"structure: {fault}")
+        for name in self.sets:
+            check_name(name, "sets:")
+        return self
+
+
+def parts(count: int) -> Iterator[slice]:
+    """`ROWS` rows of `count` after the other."""
+    for first in range(0, count, ROWS):
+        yield slice(first, min(first + ROWS, count))
+
+
+@dataclass(frozen=True)
+class Split:
+    """The arrays of one split, all its sets joined. Tokens uint8 or int32, indices int64, a missing rating is NaN.
+
+    Arrays of large splits are mapped, and their indices may be int32.
+    """
+
+    inputs: np.ndarray  # (N, S)
+    labels: np.ndarray  # (N, S)
+    puzzle_identifiers: np.ndarray  # (P,)
+    puzzle_indices: np.ndarray  # (P+1,)
+    group_indices: np.ndarray  # (G+1,)
+    ratings: np.ndarray | None = None  # (P,)
+    sources: np.ndarray | None = None  # (P,)
+    relations: np.ndarray | None = None  # (N, M, 1 + C + P')
+
+    def relations_of(self, example: int) -> np.ndarray | None:
+        """The instances (M, 1 + C + P') of one example."""
+        return None if self.relations is None else self.relations[example]
+
+    def parts(self) -> Iterator[tuple[int, Split]]:
+        """Part after part of the examples: the number of the first one, and a split of these examples alone.
+
+        Each example of a part is a puzzle of its own: identifiers, ratings and sources are left out.
+        """
+        for rows in parts(len(self.inputs)):
+            relations = None if self.relations is None else self.relations[rows]
+            yield rows.start, Split.of_puzzles(self.inputs[rows], self.labels[rows], relations=relations)
+
+    @classmethod
+    def of_puzzles(
+        cls,
+        inputs: np.ndarray,
+        labels: np.ndarray,
+        ratings: np.ndarray | None = None,
+        sources: np.ndarray | None = None,
+        relations: np.ndarray | None = None,
+    ) -> Split:
+        """One example = one puzzle = one group, all with identifier 0 (Sudoku, mazes, addition)."""
+        indices = np.arange(len(inputs) + 1)
+        return cls(inputs, labels, np.zeros(len(inputs), np.int64), indices, indices, ratings, sources, relations)
+
+
+def unscored_as_pad(split: Split) -> Split:
+    """Replace labels of -100 by token 0, which every family can draw and check."""
+    if split.labels.dtype == np.uint8:
+        return split
+    return replace(split, labels=np.where(split.labels == UNSCORED, 0, split.labels))
+
+
+def unscored_examples(metadata: Metadata, split: Split) -> int:
+    """How many examples have no scored cell: no accuracy can count them."""
+    return sum(int(_unscored(split.labels[rows], metadata).all(1).sum()) for rows in parts(len(split.labels)))
+
+
+def _unscored(labels: np.ndarray, metadata: Metadata) -> np.ndarray:
+    return (labels == UNSCORED) | (labels == metadata.ignore_label_id)
+
+
+# Writing
+
+
+def check_free(directory: Path) -> None:
+    """Raises DatasetError where a folder is in use."""
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise DatasetError(f"{directory} already exists and is not empty; name another --output-dir or remove it")
+
+
+@contextlib.contextmanager
+def atomic_directory(directory: Path) -> Iterator[Path]:
+    """A scratch folder that becomes `directory`, which must be free, when the block ends well; else it vanishes."""
+    check_free(directory)
+    with scratch_beside(directory) as scratch:
+        yield scratch
+        if directory.exists():
+            directory.rmdir()
+        scratch.rename(directory)
+
+
+def write_dataset(
+    directory: Path | str,
+    splits: Mapping[str, Split],
+    *,
+    task: Mapping[str, Any],
+    vocab_size: int,
+    pad_id: int = 0,
+    ignore_label_id: int | None = 0,
+    blank_identifier_id: int = 0,
+    identifiers: list[str] | None = None,
+    sources: list[str] | None = None,
+    structure: Structure | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    files: Mapping[str, Any] | None = None,
+) -> None:
+    """Write every split, or nothing: the folder appears in one rename.
+
+    Tokens are stored as uint8 where the vocabulary fits, indices as int32. `files` are JSON files at the root.
+    """
+    identifiers = identifiers or ["<blank>"]
+    for name in splits:
+        check_name(name, "split")
+    with atomic_directory(Path(directory)) as scratch:
+        for file, content in {"identifiers.json": identifiers, **(files or {})}.items():
+            (scratch / file).write_text(json.dumps(content), encoding="utf-8")
+        for name, split in splits.items():
+            folder = scratch / name
+            folder.mkdir()
+            arrays = {key: getattr(split, key).astype(np.int32) for key in ARRAYS[2:]}
+            for key in ARRAYS[:2]:
+                tokens = getattr(split, key)
+                small = vocab_size <= 256 and tokens.min(initial=0) >= 0 and tokens.max(initial=0) <= 255
+                arrays[key] = tokens.astype(np.uint8 if small else np.int32)  # some ignore -100
+            arrays |= {key: getattr(split, key) for key in OPTIONAL if getattr(split, key) is not None}
+            for key, array in arrays.items():
+                np.save(folder / f"all__{key}.npy", array)
+            puzzles, groups = len(split.puzzle_indices) - 1, len(split.group_indices) - 1
+            metadata = Metadata(
+                seq_len=split.inputs.shape[1],
+                total_groups=groups,
+                total_puzzles=puzzles,
+                mean_puzzle_examples=len(split.inputs) / max(puzzles, 1),
+                sets=["all"],
+                task=dict(task),
+                pad_id=pad_id,
+                ignore_label_id=ignore_label_id,
+                blank_identifier_id=blank_identifier_id,
+                vocab_size=vocab_size,
+                num_puzzle_identifiers=len(identifiers),
+                provenance=dict(provenance or {}),
+                sources=sources or [],
+                structure=structure,
+            )
+            (folder / "dataset.json").write_text(metadata.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+# Reading, with every check that needs no puzzle
+
+
+def splits_of(directory: Path | str) -> list[str]:
+    """The splits that a dataset folder holds, in the order train, validation, test, others."""
+    found = [path.parent.name for path in Path(directory).glob("*/dataset.json") if NAME.fullmatch(path.parent.name)]
+    return sorted(found, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name))
+
+
+def read_metadata(directory: Path | str, split: str) -> Metadata:
+    """Read and check SPLIT/dataset.json.
+
+    Raises:
+        DatasetError: the folder, the file or a field is missing or wrong.
+    """
+    directory = Path(directory)
+    check_name(split, "split")
+    path = directory / split / "dataset.json"
+    if not directory.is_dir():
+        make = f"python -m datasets_gen PUZZLE --output-dir {shlex.quote(str(directory))}"
+        raise DatasetError(f"no dataset at {directory}; make one with `{make}` (see python -m datasets_gen --help)")
+    if not path.is_file():
+        found = ", ".join(splits_of(directory)) or "none"
+        raise DatasetError(f"{directory} has no split '{split}'; splits with a dataset.json: {found}")
+    try:
+        return Metadata.model_validate_json(path.read_bytes().removeprefix(codecs.BOM_UTF8))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "".join(f"{key}: " for key in first["loc"])
+        what = first["msg"].removeprefix("Value error, ")
+        raise DatasetError(f"{path}: {where}{what}; regenerate or re-import the set") from None
+
+
+def check_alike(directory: Path | str, splits: Mapping[str, Metadata], fields: Sequence[str] = SHARED) -> None:
+    """Raises DatasetError where splits differ in one of `fields`."""
+    first, *_ = splits
+    for name, metadata in splits.items():
+        for field in fields:
+            ours, theirs = getattr(metadata, field), getattr(splits[first], field)
+            if ours != theirs:
+                raise DatasetError(f"{Path(directory) / name}: {field} is {ours}, but {theirs} in {first}")
+
+
+def read_identifiers(directory: Path | str, metadata: Metadata) -> list[str]:
+    """The names of the puzzle identifiers, from identifiers.json at the root; without the file, numbers.
+
+    Raises:
+        DatasetError: the file is no list of as many different names as `metadata` has identifiers.
+    """
+    path, count = Path(directory) / "identifiers.json", metadata.num_puzzle_identifiers
+    if not path.exists():
+        return ["<blank>" if i == metadata.blank_identifier_id else f"puzzle-{i}" for i in range(count)]
+    names = read_json(path)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise DatasetError(f"{path} must hold a list of names; regenerate or re-import the set, or remove the file")
+    if len(names) != count or len(set(names)) != count:
+        raise DatasetError(f"{path} names {len(set(names))} different identifiers, dataset.json says {count}")
+    return names
+
+
+def read_split(directory: Path | str, split: str) -> tuple[Metadata, Split]:
+    """Read one split, its sets joined, and check everything that can be checked without the puzzle's rules.
+
+    The arrays of a split whose files hold more than `LARGE` bytes are mapped, unless it has several sets: they stay on
+    disk, and the system keeps in memory what fits. A mapped file must not shrink: reading beyond its end would kill
+    the process.
+
+    Raises:
+        DatasetError: a file is missing, torn or inconsistent; the text names it.
+    """
+    metadata = read_metadata(directory, split)
+    folder = Path(directory) / split
+    sets = [_read_set(folder, name, metadata) for name in metadata.sets]
+    joined = sets[0] if len(sets) == 1 else _join(sets)
+    for what, stated, indices in (
+        ("groups", metadata.total_groups, joined.group_indices),
+        ("puzzles", metadata.total_puzzles, joined.puzzle_indices),
+    ):
+        if stated not in (None, len(indices) - 1):
+            raise DatasetError(f"{folder}: dataset.json says {stated} {what}, the arrays hold {len(indices) - 1}")
+    return metadata, joined
+
+
+def _load(path: Path, on_disk: bool) -> np.ndarray:
+    """An array of whole numbers (ratings may be fractions), in this machine's byte order and row by row.
+
+    on_disk: it stays there if it is stored so. The mapping is private, so that nothing can be written to the file.
+    """
+    if not path.is_file():
+        raise DatasetError(f"{path} is missing; regenerate or re-import the set")
+    try:
+        mapped = np.load(path, mmap_mode="c", allow_pickle=False)
+        kind = mapped.dtype.kind
+    except Exception as error:  # a torn file makes numpy raise almost anything
+        why = " ".join(str(error).split())
+        raise DatasetError(f"{path} cannot be read ({why}); the file is torn: regenerate or copy it again") from None
+    if kind not in "iu" and not (kind == "f" and path.name.endswith("__ratings.npy")):
+        raise DatasetError(f"{path} holds {mapped.dtype}, whole numbers expected")
+    wanted = np.dtype(np.float64) if kind == "f" else mapped.dtype.newbyteorder("=")
+    return np.asanyarray(mapped, wanted, order="C") if on_disk else np.array(mapped, wanted, order="C")
+
+
+def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
+    size = sum(path.stat().st_size for path in folder.glob(f"{name}__*.npy"))
+    on_disk = size > LARGE and len(metadata.sets) == 1
+    paths = {key: folder / f"{name}__{key}.npy" for key in (*ARRAYS, *OPTIONAL)}
+    arrays = {key: _load(path, on_disk) for key, path in paths.items() if key in ARRAYS or path.exists()}
+    for key in ("inputs", "labels"):
+        _check_tokens(paths[key], arrays[key], metadata, unscored=key == "labels")
+        if arrays[key].dtype not in (np.uint8, np.int32):
+            arrays[key] = np.asarray(arrays[key], np.int32)
+    examples = len(arrays["inputs"])
+    if examples != len(arrays["labels"]):
+        raise DatasetError(f"{folder}: {examples} inputs but {len(arrays['labels'])} labels in set '{name}'")
+    puzzles = len(arrays["puzzle_indices"]) - 1
+    _check_indices(paths["puzzle_indices"], arrays["puzzle_indices"], examples, "examples")
+    _check_indices(paths["group_indices"], arrays["group_indices"], puzzles, "puzzles")
+    for key in ("puzzle_identifiers", "ratings", "sources"):
+        if key in arrays and arrays[key].shape != (puzzles,):
+            raise DatasetError(f"{paths[key]} has shape {arrays[key].shape}, {puzzles} puzzles expected")
+    for key, count in (("puzzle_identifiers", metadata.num_puzzle_identifiers), ("sources", len(metadata.sources))):
+        numbers = arrays.get(key, np.zeros(0, np.int32))
+        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < count:
+            raise DatasetError(f"{paths[key]}: a number is outside 0..{count - 1}")
+    if "relations" in arrays:
+        _check_relations(paths["relations"], arrays["relations"], examples, metadata)
+    arrays["puzzle_identifiers"] = arrays["puzzle_identifiers"].astype(np.int32, copy=False)
+    if not on_disk:
+        arrays |= {key: arrays[key].astype(np.int64) for key in ("puzzle_indices", "group_indices")}
+    return Split(**arrays)
+
+
+def _check_tokens(path: Path, tokens: np.ndarray, metadata: Metadata, unscored: bool) -> None:
+    """Refuse tokens (N, S) outside the vocabulary; unscored: that some labels are not scored is allowed."""
+    if tokens.ndim != 2 or tokens.shape[1] != metadata.seq_len:
+        raise DatasetError(f"{path} has shape {tokens.shape}, dataset.json says seq_len {metadata.seq_len}")
+    for rows in parts(len(tokens)):
+        some = tokens[rows]
+        outside = (some < 0) | (some >= metadata.vocab_size)
+        if unscored:
+            outside &= ~_unscored(some, metadata)
+        if outside.any():
+            row, column = np.argwhere(outside)[0]
+            raise DatasetError(
+                f"{path}: token {some[row, column]} at example {rows.start + row}, cell {column} is outside "
+                f"the vocabulary 0..{metadata.vocab_size - 1}"
+            )
+
+
+def _check_indices(path: Path, indices: np.ndarray, total: int, what: str) -> None:
+    ends = indices.ravel()[[0, -1]].tolist() if indices.size else []
+    if indices.ndim != 1 or ends != [0, total]:
+        raise DatasetError(f"{path} must run from 0 to the {total} {what}, got {ends}")
+    if (indices[1:] <= indices[:-1]).any():
+        raise DatasetError(f"{path} must increase: an entry owns no {what}")
+
+
+def _check_relations(path: Path, rows: np.ndarray, examples: int, metadata: Metadata) -> None:
+    """Refuse instances (N, M, 1 + C + P') that name no relation, no cell or no number of the set's structure."""
+    relations = () if metadata.structure is None else metadata.structure.relations
+    if not relations:
+        raise DatasetError(f"{path} holds relations, and dataset.json declares none in its structure")
+    clues = max(relation.clues for relation in relations)
+    if rows.ndim != 3 or len(rows) != examples or rows.shape[2] < 2 + clues:
+        raise DatasetError(f"{path} has shape {rows.shape}, ({examples}, M, 1 + {clues} + cells) expected")
+    for part in parts(examples):
+        some = rows[part]
+        kinds, numbers, cells = some[..., 0], some[..., 1 : 1 + clues], some[..., 1 + clues :]
+        known = np.clip(kinds, 0, len(relations) - 1)
+        facts = np.array([(relation.places, relation.clues, relation.highest) for relation in relations])
+        places, most, highest = np.moveaxis(facts[known], -1, 0)
+        ordered, count = np.sort(cells, -1), (cells >= 0).sum(-1)
+        wrong_cells = (
+            ((cells < -1) | (cells >= metadata.seq_len)).any(-1)
+            | ((ordered[..., 1:] == ordered[..., :-1]) & (ordered[..., 1:] >= 0)).any(-1)
+            | ((cells[..., :-1] < 0) & (cells[..., 1:] >= 0)).any(-1)
+            | ((kinds >= 0) & ((count == 0) | ((places > 0) & (count != places))))
+        )
+        wrong_numbers = ((numbers < -1) | (numbers > highest[..., None])).any(-1) | ((numbers >= 0).sum(-1) > most)
+        for fault, found in {
+            f"names a relation outside 0..{len(relations) - 1}": (kinds < -1) | (kinds >= len(relations)),
+            "is padding (-1) with cells or numbers": (kinds < 0) & (some[..., 1:] >= 0).any(-1),
+            f"must name cells 0..{metadata.seq_len - 1}, each once and as many as it has places, then -1": wrong_cells,
+            "carries a number outside its range": wrong_numbers,
+        }.items():
+            if found.any():
+                example, instance = np.argwhere(found)[0]
+                raise DatasetError(f"{path}: instance {instance} of example {part.start + example} {fault}")
+
+
+def _join(sets: list[Split]) -> Split:
+    """The sets of a split one after the other; of ours, which have one set, nothing need be joined."""
+    joined = {key: np.concatenate([getattr(one, key) for one in sets]) for key in ARRAYS[:3]}
+    for key in ARRAYS[3:]:
+        ends = [getattr(one, key) for one in sets]
+        offsets = np.cumsum([0, *(end[-1] for end in ends)])
+        joined[key] = np.concatenate([[0], *(end[1:] + offset for end, offset in zip(ends, offsets, strict=False))])
+    return Split(**joined)
