@@ -28,8 +28,8 @@ name data sets as data/SET. To continue the training, use `reason pack` instead.
   reason export runs/mine --onnx                             mine-onnx/: two ONNX graphs in float32, without torch
   reason export maze models/maze-onnx --onnx data=data/maze-20x20
 
-The graphs are compared with torch on 20 puzzles; card.json has the result, README.md ten lines of Python and of
-JavaScript that solve a puzzle. Needs onnx, onnxscript and onnxruntime: pip install 'recursive-reasoners[onnx]'."""
+The graphs are compared with torch on 20 puzzles; card.json has the result, README.md ten lines of Python that
+solve a puzzle. Needs onnx, onnxscript and onnxruntime: pip install 'recursive-reasoners[onnx]'."""
 
 SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
 

@@ -135,16 +135,6 @@ def made_by(directory: str, split: str) -> str | None:
     return read_metadata(directory, split).provenance.get("command") if split in splits_of(directory) else None
 
 
-def _summary(config: Config) -> str:
-    """The preset's first line, and the sets that took the place of its own."""
-    preset = PRESETS.get(config.name)
-    if preset is None:
-        return ""
-    others = config.data.directories != preset.config().data.directories
-    sets = " and ".join(Path(directory).name for directory in config.data.directories)
-    return f"{preset.summary.removesuffix('.')}; trained on {sets} instead." if others else preset.summary
-
-
 def _card(run: Path, name: str, stored: str, step: int, own: Config, command: list[str]) -> dict[str, Any]:
     """What a card says of the training up to the step of its weights; `own`: the portable config."""
     record, trained_with, shape = read_record(run), read_config(run / "config.json"), read_shape(run)
@@ -156,7 +146,7 @@ def _card(run: Path, name: str, stored: str, step: int, own: Config, command: li
         made = [made_by(directory, "train") for directory in trained_with.data.directories]
     return {
         "name": name,
-        "summary": _summary(trained_with),
+        "summary": PRESETS[own.name].summary if own.name in PRESETS else "",
         "preset": own.name,
         "task": record["task"],
         "cells": shape.seq_len,

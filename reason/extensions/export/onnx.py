@@ -130,8 +130,10 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
     """
     versions = {name: package(name).__version__ for name in ("torch", "onnx", "onnxscript", "onnxruntime")}
     model = _plain(run, config)
-    if reason := _unfit(model):
-        raise ConfigError(f"{run} cannot become ONNX graphs: {reason}")
+    if isinstance(model, LaidOut) and any(layout.own is not None for layout in model.layouts):
+        raise ConfigError(
+            f"{run} cannot become ONNX graphs: it reads the constraints of each puzzle, they read its cells"
+        )
     halting, steps, record = halting_read(config), config.rollout.trained_steps, read_record(run)
     tokens, source = _puzzles(model, sets or config.data.directories, config.seed)
     expected = torch_answers(model, tokens, steps, config.seed)
@@ -169,7 +171,10 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
         guided = onnx_answers(folder, card, tokens, steps, expected.before)
         difference = guided.difference(expected)
         if difference > TOLERANCE:
-            raise ConfigError(f"{run}: a step of ONNX Runtime differs from torch's by {difference:.1e}, relative")
+            raise ConfigError(
+                f"{run} cannot become ONNX graphs: a step differs from torch's by {difference:.1e}, relative (noise in "
+                "evaluation, or a readout that depends on the step)"
+            )
         card["checked"] = {
             "puzzles": len(tokens),
             "of": source,
@@ -196,18 +201,6 @@ def _plain(run: Path, config: Config) -> Reasoner:
     """The model of a run in float32, computed by torch: a kernel cannot be traced."""
     plain: dict[str, object] = {"training.precision": "fp32"} | ({"model.fused": False} if fused(config.model) else {})
     return load_run(run, CPU, derive(config, plain), config.evaluation.weights).model
-
-
-def _unfit(model: Reasoner) -> str | None:
-    """What no graph can hold; None: nothing that is known."""
-    config: Any = model.config
-    if getattr(config, "noise", "none") != "none" and config.noise_when == "always":
-        return "model.noise_when=always draws within a step; type model.noise_when=training"
-    if isinstance(model, LaidOut) and any(layout.own is not None for layout in model.layouts):
-        return f"model.mixer={config.mixer} reads the constraints of each puzzle, and the graphs only read its cells"
-    if getattr(config, "readout", None) == "final-only":
-        return "model.readout=final-only reads early and late steps in two ways; the graph of a step knows no number"
-    return None
 
 
 def package(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The README of a folder of ONNX graphs: what they are, and the lines of Python and JavaScript that solve a puzzle."""
+"""The README of a folder of ONNX graphs: what they are, and lines of Python that solve a puzzle."""
 
 from __future__ import annotations
 
@@ -41,26 +41,7 @@ for _ in range({{ trained_steps }}):
 print(said["logits"].argmax(-1))  # the answer's tokens
 ```
 
-## JavaScript
-
-```js
-import * as ort from "onnxruntime-web";
-
-const [start, step] = await Promise.all(["start.onnx", "step.onnx"].map((file) => ort.InferenceSession.create(file)));
-const tokens = new ort.Tensor("int64", BigInt64Array.from({{ puzzle }}, BigInt), {{ board }});
-const identifiers = new ort.Tensor("int64", BigInt64Array.of(0n), [1]);
-const state = await start.run({ {{ graphs.start.inputs | join(", ") }} });
-const normal = () => Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
-for (const name of {{ drawn }}) state[name] = new ort.Tensor("float32", Float32Array.from(state.x.data, normal), state.x.dims);
-let said;
-for (let m = 0; m < {{ trained_steps }}; m++) {
-  said = await step.run(state);
-  for (const name of {{ state }}) state[name] = said["next_" + name];
-}
-const [V, logits] = [{{ shape.vocab_size }}, said.logits.data], answer = [];
-for (let i = 0; i < logits.length; i += V) answer.push(logits.subarray(i, i + V).reduce((best, v, k, all) => (v > all[best] ? k : best), 0));
-console.log(answer.join());  // the answer's tokens
-```
+A page computes the same in a browser by onnxruntime-web.
 """  # noqa: E501
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
 import sys
 import warnings
 from pathlib import Path
@@ -19,7 +18,7 @@ from datasets_gen.typed import Parser, quoted, typed
 from reason.config.overrides import override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.extensions.original.weights import OUR_SETTINGS, from_original, inferred, load_original, without_prefix
+from reason.extensions.original.weights import OUR_SETTINGS, from_original, inferred, load_original
 from reason.files import read_text
 from reason.models import RecursiveModel, build_model
 from reason.models.base import Shape
@@ -33,12 +32,11 @@ DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code.
   reason import-weights weights.pt run=runs/bare cells=81
   python evaluate.py runs/trm
 
-Reads a torch state_dict (weights only, nothing is unpickled) or .safetensors. Of a file with weights and their average
-("model" and "ema") it takes the average, and says so. The config comes from the shapes, from all_config.yaml or
-config.json in the same folder (or `config` in the file), and from what you type. Any other setting has the authors'
-default, and the command prints it. The precision is that of the file: float32 if its initial states are float32."""
+Reads a torch state_dict (weights only, nothing is unpickled), by itself or as "ema", "model" or "state_dict" of a file,
+or .safetensors. The config comes from the shapes, from all_config.yaml or config.json in the same folder (or `config`
+in the file), and from what you type. Any other setting has the authors' default, and the command prints it. The
+precision is that of the file: float32 if its initial states are float32."""
 
-_HOLDERS = ("model", "state_dict", "model_state_dict")  # taken before others
 _COMPARED = ("seq_len", "vocab_size", "num_puzzle_identifiers")
 _TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 SETTINGS = 1_000_000  # bytes of all_config.yaml, at most
@@ -143,20 +141,13 @@ def _state_dict(loaded: Any, file: Path) -> tuple[dict[str, Tensor], str]:
     if _named_tensors(loaded):
         return loaded, ""
     held = {str(key): of for key, of in loaded.items() if _named_tensors(of)} if isinstance(loaded, dict) else {}
-    averages = [key for key in held if "ema" in re.split("[^a-z]+", key.lower())]
-    plain = [key for key in held if key not in averages]
-    plain = [key for key in _HOLDERS if key in plain][:1] or plain
-    if len(plain) > 1 or len(averages) > 1 or not held:
+    taken = next((key for key in ("ema", "model", "state_dict") if key in held), None)
+    if taken is None:
         raise ConfigError(
             f"{file} holds {', '.join(map(repr, held)) or 'no state_dict, names to tensors'}; save the weights of one "
             "model alone: torch.save(model.state_dict(), FILE)"
         )
-    taken = [*plain, *averages]
-    if len(taken) == 1:
-        return held[taken[0]], repr(taken[0])
-    # An average may lack what is not trained, as the initial states.
-    weights = {without_prefix(name): value for key in taken for name, value in held[key].items()}
-    return weights, f"{taken[1]!r}, and from {taken[0]!r} what it lacks"
+    return held[taken], repr(taken)
 
 
 def _named_tensors(value: Any) -> TypeGuard[dict[str, Tensor]]:

@@ -37,7 +37,7 @@ _LAYERS = {
 _LAYER_NAME = re.compile(r"(H_level|L_level)\.layers\.([0-9]{1,9})\.([\w.]+)\.weight")
 _OUR_LAYER_NAME = re.compile(r"(f_h|f_l)\.blocks\.(\d+)\.([\w.]+)\.weight")
 _TRANSIENT = re.compile(r"puzzle_emb\.local_(weights|ids)|rotary_emb\.(cos|sin)_cached")
-_PREFIX = re.compile(r"^((_orig_mod|module|model|inner)\.)+")
+_PREFIX = re.compile(r"^((_orig_mod|module|model|inner)\.)+")  # of the modules around the model
 OUR_SETTINGS = {name: name.lower() for name in ("num_heads", "H_cycles", "L_cycles", "puzzle_emb_len")}
 RMS_EPS = 1e-5
 
@@ -50,7 +50,7 @@ def from_original(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """
     ours = {}
     for name, value in weights.items():
-        bare = without_prefix(name)
+        bare = _PREFIX.sub("", name)
         layer = _LAYER_NAME.fullmatch(bare)
         if _TRANSIENT.fullmatch(bare):
             continue
@@ -64,11 +64,6 @@ def from_original(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if not ours[own].isfinite().all():
             raise ConfigError(f"weight {name} holds a number that is infinite or NaN; copy the file again")
     return ours
-
-
-def without_prefix(name: str) -> str:
-    """A weight's name without the prefixes of the modules around the model, in whatever order they stand."""
-    return _PREFIX.sub("", name)
 
 
 def to_original(model: RecursiveModel, prefix: str = "_orig_mod.model.inner.") -> dict[str, Tensor]:

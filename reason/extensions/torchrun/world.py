@@ -23,7 +23,6 @@ from reason.training.world import Item, Rows, World
 PATIENCE = timedelta(minutes=10)  # for a decision of all processes, one a step; a checkpoint is written in seconds
 LONGER = timedelta(minutes=30)  # to join, and for NCCL, whose own way to give up is to end the process
 A_DAY = timedelta(days=1)  # for the first one to make the set
-BUCKET = 2**23  # numbers exchanged at once: 32 MiB of float32
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,6 @@ class Processes(World):
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Each gradient becomes the mean over processes; a sparse one every process's rows, each divided by them."""
-        dense: list[Tensor] = []
         for parameter in parameters:
             gradient = parameter.grad
             if gradient is None:
@@ -98,30 +96,13 @@ class Processes(World):
                 rows, values = self.gather(rows).t(), self.gather(values) / self.size
                 parameter.grad = torch.sparse_coo_tensor(rows, values, gradient.shape, check_invariants=False)
             else:
-                dense.append(gradient)
-        for bucket in _buckets(dense):
-            flat = torch.cat([gradient.flatten() for gradient in bucket])
-            dist.all_reduce(flat, group=self.tensors)
-            flat /= self.size
-            parts = flat.split([gradient.numel() for gradient in bucket])
-            torch._foreach_copy_(bucket, [part.view_as(g) for part, g in zip(parts, bucket, strict=True)])
+                dist.all_reduce(gradient, group=self.tensors)
+                gradient /= self.size
 
 
 def _cut(part: Any, own: range) -> Any:
     rows = slice(own.start, own.stop)
     return part[rows] if isinstance(part, Tensor) else tuple(each[rows] for each in part)
-
-
-def _buckets(tensors: list[Tensor]) -> Iterator[list[Tensor]]:
-    """The tensors in order, in buckets of one type and at most BUCKET numbers (or one tensor)."""
-    lot: list[Tensor] = []
-    for tensor in tensors:
-        if lot and (tensor.dtype != lot[0].dtype or sum(t.numel() for t in lot) + tensor.numel() > BUCKET):
-            yield lot
-            lot = []
-        lot.append(tensor)
-    if lot:
-        yield lot
 
 
 @contextlib.contextmanager

@@ -67,7 +67,7 @@ def test_the_card_states_what_was_measured_and_how(run: reason.Run, exported: Pa
     one = card["evaluations"][0]
     assert one["exact_by_step"] == measured["exact_by_step"]
     assert (one["puzzles"], one["steps"], one["set"]) == (6, 3, "sudoku-4x4")
-    assert card["summary"].endswith("; trained on sudoku-4x4 instead.")
+    assert card["summary"].startswith("TRM with an MLP mixer")
     assert (card["step"], card["parameters"], card["seed"]) == (4, measured["parameters"], 0)
     assert card["data"][0]["made_by"].endswith("sudoku --train 24 --validation 0 --test 12 --seed 1 --size 4")
     assert card["command"].startswith("python train.py sudoku-4x4 data=data/sudoku-4x4 model.hidden_size=16 ")

@@ -90,7 +90,7 @@ def test_what_no_graph_can_hold_is_refused_in_a_line(
 ) -> None:
     run = run_of("attention", sets, tmp_path)
     words = ["export", str(run), str(tmp_path / "out"), "--onnx"]
-    refusal([*words, "model.noise=additive", "model.noise_when=always"], "draws within a step", "noise_when=training")
+    refusal([*words, "model.noise=additive", "model.noise_when=always", "model.sigma=1"], "cannot become ONNX graphs")
     monkeypatch.setattr(interop.torch.onnx, "export", lambda *_, **__: 1 / 0)
     refusal(words, "torch's exporter says division by zero")
     assert not (tmp_path / "out").exists()

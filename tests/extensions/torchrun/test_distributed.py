@@ -20,7 +20,7 @@ from reason.cli import main
 from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.extensions.torchrun.world import Processes, _buckets
+from reason.extensions.torchrun.world import Processes
 from reason.runs.build import build_trainer
 from reason.runs.sets import load_training_set
 from reason.training.checkpoint import checkpoints, readable
@@ -144,13 +144,6 @@ def test_sparse_gradients_are_made_equally_long(monkeypatch: pytest.MonkeyPatch)
     rows, values = Processes(0, 2)._alike_long(torch.tensor([[7], [2], [7]]), torch.ones(3, 4))
     assert rows.tolist() == [[7], [2], [7], [7], [7]]
     assert values.sum(1).tolist() == [4, 4, 4, 0, 0]
-
-
-def test_gradients_travel_in_lots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reason.extensions.torchrun.world.BUCKET", 10)
-    sizes = [4, 5, 3, 20, 1]
-    lots = list(_buckets([torch.zeros(n) for n in sizes] + [torch.zeros(1, dtype=torch.float64)]))
-    assert [[t.numel() for t in lot] for lot in lots] == [[4, 5], [3], [20], [1], [1]]
 
 
 @pytest.mark.slow

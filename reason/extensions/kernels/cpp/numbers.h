@@ -29,19 +29,14 @@ typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
 
 #ifdef __AVX512F__
 INLINE F constant(float x) { return (F)_mm512_set1_ps(x); }
-INLINE F least(F x, F y) { return (F)_mm512_min_ps((__m512)x, (__m512)y); }
-INLINE F most(F x, F y) { return (F)_mm512_max_ps((__m512)x, (__m512)y); }
-INLINE float total(F x) { return _mm512_reduce_add_ps((__m512)x); }
 #else
 INLINE F constant(float x) { return (F)_mm256_set1_ps(x); }
-INLINE F least(F x, F y) { return (F)_mm256_min_ps((__m256)x, (__m256)y); }
-INLINE F most(F x, F y) { return (F)_mm256_max_ps((__m256)x, (__m256)y); }
-INLINE float total(F x) {
-    __m128 sum = _mm_add_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1));
-    sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
-    return sum[0] + sum[1];
-}
 #endif
+INLINE float total(F x) {
+    for (int half = LANES / 2; half; half /= 2)
+        for (int lane = 0; lane < half; lane++) x[lane] += x[lane + half];
+    return x[0];
+}
 INLINE F at(const float* x) {
     F value;
     std::memcpy(&value, x, sizeof value);
@@ -98,7 +93,8 @@ INLINE void pack(number* to, const number* row, const number*) { put(to, row ? a
 // e^x to the last bits: 2^n · e^r, n whole and |r| ≤ ln 2 / 2; infinite from 88.4 on, 0 below -87.7.
 INLINE F exp(F x) {
     constexpr float MAGIC = 12582912.f;  // 1.5 · 2^23: what is added to it is rounded to a whole number
-    x = most(least(x, constant(88.8f)), constant(-88.f));
+    x = x < 88.8f ? x : constant(88.8f);
+    x = x > -88.f ? x : constant(-88.f);
     const F shifted = x * LOG2E + MAGIC, n = shifted - MAGIC;
     const F r = x - n * 0.693359375f - n * -2.12194440e-4f;  // ln 2 in two parts
     F p = constant(0.00138145984f);

@@ -5,7 +5,7 @@
   const { models, worker } = JSON.parse(at("data").textContent);
   for (const model of models) Object.assign(model, { characters: [...model.characters], glyphs: [...model.glyphs] });
   const thinker = new Thinker(worker, at("runtime").textContent);
-  const KEPT = 16, MOST = 64; // tiles that stay, tries until the rules hold
+  const KEPT = 16, BATCH = 4, MOST = 64; // tries that are listed; at once, and at most, until the rules hold
   let model, family, question, given, board; // the puzzle and its drawing
   let tries = [], chosen = 0, shown = 0, cursor = 0, brush = null;
   let job = null, running = false, run = 0; // `run` numbers what computes, so that an older one sees that it has ended
@@ -76,7 +76,6 @@
     tries = [];
     chosen = shown = 0;
     given = family.given(question, model);
-    at("tiles").replaceChildren();
     draw();
     const reason = family.objection(question, model);
     say(reason ?? "This is the question. Press Think.", Boolean(reason));
@@ -85,8 +84,7 @@
 
   // ---- thinking
 
-  const number = (id, least, most) => Math.min(most, Math.max(least, Math.round(Number(at(id).value)) || least));
-  const steps = () => number("steps", 1, 512);
+  const steps = () => Math.min(512, Math.max(1, Math.round(Number(at("steps").value)) || 1));
 
   async function begin(count) {
     const first = tries.length ? Math.max(...tries.map((one) => one.number)) + 1 : 1;
@@ -100,7 +98,6 @@
     tries = [...tries, ...fresh].slice(-Math.max(KEPT, count));
     chosen = tries.indexOf(fresh[0]);
     job = { id, fresh };
-    layTiles();
   }
 
   async function advance() {
@@ -163,7 +160,7 @@
     if (tries.length === 0 && !(await think(1, pace))) return;
     while (!held() && tries[tries.length - 1].number < MOST) {
       job = null;
-      if (!(await think(Math.max(4, Number(at("tries").value)), pace))) return;
+      if (!(await think(BATCH, pace))) return;
     }
     const one = tries.findIndex((one) => one.frames.at(-1)?.holds);
     if (one >= 0) choose(one);
@@ -193,8 +190,7 @@
     const halts = frames.length > 0 && frames[0].halting !== null;
     at("halting-figure").style.visibility = halts || !frames.length ? "visible" : "hidden";
     curve(at("halting"), halts ? frames.map((one) => one.halting) : [], false);
-    tries.forEach((one, k) => one.tile && drawTile(one, k));
-    at("tiles-section").hidden = tries.length < 2;
+    listTries();
   }
 
   function label(i, token, classes) {
@@ -228,26 +224,14 @@
     svg.setAttribute("aria-label", values.length ? `from ${values[0].toPrecision(2)} to ${values.at(-1).toPrecision(2)} in ${values.length} steps` : "nothing yet");
   }
 
-  function layTiles() {
+  function listTries() {
     at("tiles").replaceChildren(...tries.map((one, k) => {
-      const tile = button("", () => choose(tries.indexOf(one)));
-      tile.className = "tile";
-      const picture = document.createElement("div"), name = document.createElement("span");
-      tile.append(name, picture);
-      one.tile = { tile, name, board: new Board(picture, board.shape), drawn: -1 };
+      const holds = one.frames[Math.min(shown, one.frames.length) - 1]?.holds ?? null;
+      const tile = button(`try ${one.number}${holds === null ? "" : holds ? " ✓" : " ✗"}`, () => choose(k));
+      tile.setAttribute("aria-pressed", String(k === chosen));
       return tile;
     }));
-  }
-
-  function drawTile(one, k) {
-    const { tile, name, board: small } = one.tile, m = Math.min(shown, one.frames.length), frame = one.frames[m - 1];
-    tile.setAttribute("aria-pressed", String(k === chosen));
-    if (one.tile.drawn === m) return;
-    one.tile.drawn = m;
-    const mark = !frame || frame.holds === null ? "" : frame.holds ? " ✓" : " ✗";
-    name.textContent = `try ${one.number}${mark}`;
-    tile.ariaLabel = `try ${one.number}: ${!frame ? "the question" : frame.holds === null ? "an answer" : frame.holds ? "the rules hold" : "rules broken"}`;
-    (frame?.tokens ?? question.tokens).forEach((token, i) => small.paint(i, token, given[i] ? ["given"] : [], 1));
+    at("tiles-section").hidden = tries.length < 2;
   }
 
   function choose(k) {
@@ -297,17 +281,17 @@
     return one;
   }
 
-  const pace = () => Number(at("speed").value), count = () => Number(at("tries").value);
+  const pace = () => Number(at("speed").value);
 
   at("play").addEventListener("click", () => {
     if (running) return stop(), tellStep(true);
     if (shown >= steps()) shown = 0;
-    think(count(), pace);
+    think(1, pace);
   });
   at("step").addEventListener("click", async () => {
     const most = shown + 1, mine = ++run;
     try {
-      if (!job && !tries.length) await begin(count());
+      if (!job && !tries.length) await begin(1);
       if (job && tries[chosen].frames.length < most) await advance();
     } catch (error) {
       job = null;
@@ -320,10 +304,9 @@
   });
   at("reset").addEventListener("click", () => { stop(); shown = 0; draw(); tellStep(true); });
   at("scrubber").addEventListener("input", () => { stop(); shown = Math.min(Number(at("scrubber").value), tries[chosen]?.frames.length ?? 0); draw(); tellStep(true); });
-  at("another").addEventListener("click", () => { job = null; think(count(), pace); });
+  at("another").addEventListener("click", () => { job = null; think(1, pace); });
   at("until").addEventListener("click", untilRulesHold);
   at("steps").addEventListener("change", () => { at("steps").value = steps(); draw(); remember(); });
-  at("tries").addEventListener("change", forget);
   at("typed").addEventListener("submit", (event) => {
     event.preventDefault();
     try {
@@ -411,7 +394,7 @@
   // ---- the link
 
   function remember() {
-    const values = new URLSearchParams({ model: model.name, puzzle: family.write(question, model), steps: steps(), tries: at("tries").value });
+    const values = new URLSearchParams({ model: model.name, puzzle: family.write(question, model), steps: steps() });
     history.replaceState(null, "", `#${values}`);
   }
 
@@ -429,9 +412,8 @@
         return say(`The puzzle of the link: ${error.message}`, true);
       }
     }
-    const take = (id, fits) => values.has(id) && fits(Number(values.get(id))) && (at(id).value = Number(values.get(id)));
-    take("steps", (v) => Number.isInteger(v) && v >= 1 && v <= 512);
-    take("tries", (v) => [1, 4, 8].includes(v));
+    at("steps").value = values.get("steps") ?? at("steps").value;
+    at("steps").value = steps();
     remember();
   }
 

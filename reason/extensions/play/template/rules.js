@@ -129,8 +129,7 @@ const maze = {
   largest: 40,
   brushes: [["wall", WALL], ["free", FREE], ["start", START], ["goal", GOAL]],
   read(text, model) {
-    const lines = drawnLines(text), between = lines.filter((line) => line.startsWith("+")).length > 2 || (lines[0] ?? "").split("+").length > 3;
-    let { rows, framed } = between ? { rows: maze.betweenWalls(lines), framed: true } : unframed(lines);
+    let { rows, framed } = unframed(drawnLines(text));
     if (rows.length === 1 && !framed) {
       const size = Math.sqrt(rows[0].length);
       if (!Number.isInteger(size)) throw new Unreadable("One line must hold a square maze; draw others in lines.");
@@ -145,22 +144,6 @@ const maze = {
     return { rows: rows.length, columns, tokens: [...typed].map((character) => maze.cells.get(character)) };
   },
   cells: new Map([["#", WALL], [" ", FREE], [".", FREE], ["S", START], ["G", GOAL], ["o", FREE]]),
-  // Walls and gaps between r rows of cells become cells: 2r - 1 rows without the outer wall, as the command makes them.
-  betweenWalls(lines) {
-    const [, first = "", ...others] = lines[0].split("+"), columns = others.length, width = first.length;
-    const walls = new RegExp(`^\\+((-{${width}}| {${width}})\\+)+$`);
-    return lines.map((given, number) => {
-      const line = given.replace(/ +$/, "").padEnd(columns * (width + 1) + 1), cells = [], edges = [];
-      for (let i = 0; i < line.length; i += width + 1) {
-        edges.push(line[i]);
-        if (i + 1 < line.length) cells.push(line.slice(i + 1, i + 1 + width));
-      }
-      const row = cells.map((cell) => (number % 2 ? cell.replace(/^[ .]+|[ .]+$/g, "") || " " : cell.trim() ? "#" : " "));
-      const fits = number % 2 ? edges.every((edge) => "| ".includes(edge)) && row.every((cell) => maze.cells.has(cell)) && number + 1 < lines.length : walls.test(line);
-      if (!fits || width === 0 || row.length !== columns) throw new Unreadable(`Line ${number + 1} does not fit: walls between cells are lines +--+--+ above, between and below lines |S |  |, all cells as wide.`);
-      return row.map((cell, i) => cell + (edges[i + 1] === " " ? " " : "#")).join("").slice(0, -1);
-    }).slice(1, -1);
-  },
   write: (board) => {
     const text = board.tokens.map((token) => "?#.SGo"[token]).join("");
     return text.match(new RegExp(`.{${board.columns}}`, "g")).join("\n");
