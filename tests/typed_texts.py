@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,32 +114,6 @@ def on_page(puzzle: Puzzle) -> bool:
     return puzzle.name not in BESIDE and not puzzle.causal
 
 
-def drawn_is_read_again(case: Case, page: Any) -> None:
-    """What is drawn of a case is read again, by the command and by the page."""
-    puzzle, question, answer, relations = case
-
-    @settings(max_examples=10, deadline=None, derandomize=True, database=None)
-    @given(st.randoms(use_true_random=False))
-    def holds(random: Any) -> None:
-        asked = question
-        if not isinstance(puzzle, Addition | Maze) and puzzle.judges:  # other clues
-            shown = np.array([random.random() < 0.5 for _ in answer])
-            asked = np.where((question == 1) & shown, answer, question).astype(np.uint8)
-        text = puzzle.draw(asked, None, relations)
-        sized, tokens, own = read(puzzle, text)
-        assert (sized, own) == (puzzle, clues(puzzle, relations))
-        if isinstance(puzzle, Addition):
-            assert puzzle.read(tokens) == puzzle.read(asked)
-        else:
-            assert tokens == asked.tolist()
-        if on_page(puzzle):
-            told = page(puzzle, text)
-            assert told["tokens"] == tokens
-            assert read(puzzle, told["written"])[1] == page(puzzle, told["written"])["tokens"] == tokens
-
-    holds()
-
-
 STRANGE = "0123456789.#SGo|+-=<>^v:,'_?*§ABabQR \t\n\u00a0\u2028é٣😀"
 KINDS = ["insert", "delete", "replace", "repeat", "repeat word", "repeat line", "drop line", "swap lines", "pad line"]
 PLACES, CHARACTERS = st.integers(0, 9999), st.sampled_from(STRANGE)
@@ -172,24 +145,25 @@ def changed(text: str, changes: list[tuple[str, int, int, str]]) -> str:
     return text
 
 
-COUNTS = pytest.mark.parametrize("count", [30, pytest.param(2000, marks=pytest.mark.slow)])
-
-
 def all_read_alike(case: Case, count: int, page: Any, tmp_path: Path) -> None:
-    """Command, file, importer and page read mutated texts alike or refuse them.
+    """Command, file, importer and page read mutated texts alike or refuse them; what is drawn they all read.
 
     What is read is drawn and read again, and each word of a declared puzzle counts.
     """
-    puzzle, question, _, relations = case
+    puzzle, question, answer, relations = case
     file, known = tmp_path / "puzzle.txt", set[bool]()
-    one_line = "".join(puzzle.characters[token] for token in question)  # as --output writes an answer
-    bases = [puzzle.draw(question, None, relations), *([] if relations is not None else [one_line])]
 
     @seed(0)
     @settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-    @given(st.sampled_from(bases), CHANGES, PLACES)
-    def agree(base: str, changes: list[tuple[str, int, int, str]], word: int) -> None:
-        text = changed(base, changes)
+    @given(st.randoms(use_true_random=False), st.booleans(), CHANGES, PLACES)
+    def agree(random: Any, drawn: bool, changes: list[tuple[str, int, int, str]], word: int) -> None:
+        asked = question
+        if not isinstance(puzzle, Addition | Maze) and puzzle.judges:  # other clues
+            shown = np.array([random.random() < 0.5 for _ in answer])
+            asked = np.where((question == 1) & shown, answer, question).astype(np.uint8)
+        drawn = drawn or relations is not None
+        in_a_line = "".join(puzzle.characters[token] for token in asked)  # as --output writes an answer
+        text = changed(puzzle.draw(asked, None, relations) if drawn else in_a_line, changes)
         found = read(puzzle, text)
         known.add(found is not None)
         file.write_text(text, encoding="utf-8", newline="")
@@ -198,14 +172,17 @@ def all_read_alike(case: Case, count: int, page: Any, tmp_path: Path) -> None:
         assert None in (written, found) or written == found
         if isinstance(puzzle, Sudoku | Maze) and found is not None:
             assert imported(puzzle, text, tmp_path / "test.csv") in (None, found)
-        if on_page(puzzle):
-            told = page(puzzle, text)
-            if found is None:
-                assert "refused" in told or not puzzle.judges  # the page paints what is no grid
-            elif "tokens" in told:
-                assert told["tokens"] == found[1]
-            else:
-                assert found[0] != puzzle or "A maze has 3 to 40 rows" in told["refused"]  # the page sizes mazes alone
+        told = page(puzzle, text) if on_page(puzzle) else {}
+        if "tokens" in told:
+            assert not puzzle.judges or found is not None  # the page paints what is no grid
+            assert found is None or told["tokens"] == found[1]
+        elif told and found is not None:
+            assert found[0] != puzzle or "A maze has 3 to 40 rows" in told["refused"]  # the page sizes mazes alone
+        if drawn and not changes:
+            meant = puzzle.read if isinstance(puzzle, Addition) else list
+            assert (found[0], meant(found[1]), found[2]) == (puzzle, meant(asked), clues(puzzle, relations))
+            if told:
+                assert told["tokens"] == read(puzzle, told["written"])[1] == page(puzzle, told["written"])["tokens"]
         if found is None:
             return
         sized, tokens, _ = found
@@ -221,17 +198,12 @@ def all_read_alike(case: Case, count: int, page: Any, tmp_path: Path) -> None:
     assert True in known
 
 
-def reading_tests(cases: Mapping[str, Callable[[], Case]]) -> tuple[Callable[..., None], Callable[..., None]]:
-    """The two tests that every family has, of its cases."""
-    case_of = cache(lambda name: cases[name]())
+def reading_test(cases: Mapping[str, Callable[[], Case]]) -> Callable[..., None]:
+    """The test that every family has, of its cases."""
 
     @pytest.mark.parametrize("name", cases)
-    def is_read_again(name: str, page: Any) -> None:
-        drawn_is_read_again(case_of(name), page)
-
-    @pytest.mark.parametrize("name", cases)
-    @COUNTS
+    @pytest.mark.parametrize("count", [40, pytest.param(2000, marks=pytest.mark.slow)])
     def reads_alike_or_refuses(name: str, count: int, page: Any, tmp_path: Path) -> None:
-        all_read_alike(case_of(name), count, page, tmp_path)
+        all_read_alike(cases[name](), count, page, tmp_path)
 
-    return is_read_again, reads_alike_or_refuses
+    return reads_alike_or_refuses

@@ -1,7 +1,5 @@
 """Rules, label and generator of mazes."""
 
-from collections import deque
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze import Maze
-from datasets_gen.maze.generate import Chunk, Kind, maze_chunk, maze_splits
+from datasets_gen.maze.generate import Kind, maze_splits
 from datasets_gen.maze.paths import FREE, GOAL, PATH, START, WALL, on_shortest_paths, solve
 
 OPEN = """
@@ -28,26 +26,29 @@ def random_maze(size, density, seed):
     return cells
 
 
+def searched(maze, size, start):
+    """Breadth-first search, written a second time: cell -> (moves, parent), in the published order of sides."""
+    found, wave = {start: (0, None)}, [start]
+    for cell in wave:
+        row, column = divmod(cell, size)
+        for r, c in ((row + 1, column), (row, column - 1), (row, column + 1), (row - 1, column)):
+            if 0 <= r < size and 0 <= c < size and maze[r * size + c] != WALL and r * size + c not in found:
+                found[r * size + c] = (found[cell][0] + 1, cell)
+                wave.append(r * size + c)
+    return found
+
+
 def label_naively(maze, size):
-    """The published rule, written a second time: (label or None, cells of the shortest path)."""
-    grid = maze.reshape(size, size)
-    start, goal = (tuple(np.argwhere(grid == token)[0]) for token in (3, 4))
-    parents = {start: None}
-    queue = deque([start])
-    while queue:
-        row, column = queue.popleft()
-        for step in ((1, 0), (0, -1), (0, 1), (-1, 0)):
-            cell = (row + step[0], column + step[1])
-            if min(cell) >= 0 and max(cell) < size and grid[cell] != 1 and cell not in parents:
-                parents[cell] = (row, column)
-                queue.append(cell)
-    if goal not in parents:
+    """The published rule: (label or None, cells of the shortest path)."""
+    start, goal = (int((maze == token).argmax()) for token in (START, GOAL))
+    found = searched(maze, size, start)
+    if goal not in found:
         return None, 0
-    label, cell, length = grid.copy(), parents[goal], 2
+    label, cell = maze.copy(), found[goal][1]
     while cell != start:
-        label[cell] = 5
-        cell, length = parents[cell], length + 1
-    return label.ravel(), length
+        label[cell] = PATH
+        cell = found[cell][1]
+    return label, found[goal][0] + 1
 
 
 def test_ties_go_down_first_then_left_right_up():
@@ -128,11 +129,6 @@ def test_generated_mazes_keep_what_was_asked(unique):
     assert (splits["train"].ratings == lengths[:60]).all()
 
 
-def test_a_task_that_meets_no_maze_is_empty():
-    kind = Kind(30, 0.6, 0.6, 110, False)  # below the percolation threshold
-    assert maze_chunk(Chunk(kind, 0, 0, 0, heaviest=100.0)).shape == (0, 900)
-
-
 def test_the_distribution_is_that_of_plain_rejection():
     """Weighted mazes with one far goal are distributed as random (maze, S, G) that happen to be far apart."""
     from scipy.stats import ks_2samp
@@ -169,14 +165,12 @@ def test_impossible_mazes_are_refused(monkeypatch, kind, words):
         maze_splits(kind, {"train": 500})
 
 
-def test_drawing_and_typing_round_trip():
-    puzzle = Maze(7)
+def test_a_maze_in_one_line() -> None:
     question = random_maze(7, 0.3, 1)
-    assert (puzzle.parse(puzzle.draw(question)) == question).all()
-    assert (puzzle.parse("".join("?# SGo"[t] for t in question)) == question).all()
+    assert (Maze(7).parse("".join("?# SGo"[t] for t in question)) == question).all()
     for text, words in (("x" * 49, "'x'"), ("#" * 48, "48 cells in one line"), ("#" * 49, "0 cells S")):
         with pytest.raises(DatasetError, match=words):
-            puzzle.parse(text)
+            Maze(7).parse(text)
 
 
 def test_an_empty_line_within_a_maze_is_a_free_row_and_walls_fill_a_square() -> None:
@@ -247,21 +241,11 @@ def test_cells_of_shortest_paths_against_a_naive_search():
     marks = on_shortest_paths(mazes.inputs)
     for maze, marked, label in zip(mazes.inputs, marks, mazes.labels, strict=True):
         start, goal = (int((maze == token).argmax()) for token in (START, GOAL))
-        away, back = _distances(maze, 7, start), _distances(maze, 7, goal)
-        assert marked.tolist() == [away.get(c, 99) + back.get(c, 99) == away[goal] for c in range(49)]
+        away, back = searched(maze, 7, start), searched(maze, 7, goal)
+        on_a_path = [c in away and c in back and away[c][0] + back[c][0] == away[goal][0] for c in range(49)]
+        assert marked.tolist() == on_a_path
         assert marked[label == PATH].all()
     taught = Maze(7).marked(mazes.inputs, mazes.labels)
     assert taught.dtype == mazes.labels.dtype
     assert (np.where(taught == Maze(7).vocab_size, FREE, taught) == mazes.labels).all()
     assert (taught == Maze(7).vocab_size).any()
-
-
-def _distances(maze, size, first):
-    found, wave = {first: 0}, [first]
-    for cell in wave:
-        row, column = divmod(cell, size)
-        for r, c in ((row + 1, column), (row - 1, column), (row, column + 1), (row, column - 1)):
-            if 0 <= r < size and 0 <= c < size and maze[r * size + c] != WALL and r * size + c not in found:
-                found[r * size + c] = found[cell] + 1
-                wave.append(r * size + c)
-    return found

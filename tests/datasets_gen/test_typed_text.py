@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from typed_texts import Case, reading_tests
+from typed_texts import Case, reading_test
 from typed_texts import page as page
 
 from datasets_gen.extensions.addition.puzzles import Addition
@@ -39,4 +39,4 @@ CASES = {
     "reversed sum": lambda: addition(digits=2, causal=False, operands=3),
     "causal sum": lambda: addition(digits=4),
 }
-test_what_is_drawn_is_read_again, test_every_reader_reads_alike_or_refuses = reading_tests(CASES)
+test_every_reader_reads_alike_or_refuses = reading_test(CASES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typed_texts import Case, reading_tests
+from typed_texts import Case, reading_test
 from typed_texts import page as page
 
 from datasets_gen.extensions.arc.puzzles import Arc, tokens_of
@@ -19,4 +19,4 @@ CASES = {
     "arc": lambda: arc(6, 0, 0),
     "moved arc": lambda: arc(5, 3, 2),
 }
-test_what_is_drawn_is_read_again, test_every_reader_reads_alike_or_refuses = reading_tests(CASES)
+test_every_reader_reads_alike_or_refuses = reading_test(CASES)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from test_declared import NAMES, drawn
-from typed_texts import Case, reading_tests
+from typed_texts import Case, reading_test
 from typed_texts import page as page
 
 from datasets_gen.extensions.declared import WithCages
@@ -58,4 +58,4 @@ CASES = {
     "binary nonogram": lambda: declared(Binary),
     "many cages": pairs,
 }
-test_what_is_drawn_is_read_again, test_every_reader_reads_alike_or_refuses = reading_tests(CASES)
+test_every_reader_reads_alike_or_refuses = reading_test(CASES)
