@@ -1,6 +1,5 @@
 """verify passes on good sets and finds every kind of damage, in one line; sets of other writers are read alike."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -45,16 +44,6 @@ def array(names, change, split="train"):
             np.save(path, values if changed is None else changed)
 
     return damage
-
-
-def of_type(dtype):
-    """Damage: an array of no whole numbers."""
-    return array("inputs", lambda tokens: np.zeros(tokens.shape, dtype))
-
-
-def rated(ratings):
-    """Ratings for the training puzzles."""
-    return lambda root: np.save(root / "train/all__ratings.npy", ratings)
 
 
 def field(name, value, splits=("train",)):
@@ -110,58 +99,42 @@ def disguised(grid):
     return np.where(grid > 1, 9 - grid, grid)
 
 
-def swap_rows(labels):
-    return labels[[1, 0, *range(2, len(labels))]]
-
-
 NAMES = "identifiers.json"
 DAMAGE = {
     "sudoku": {
         "a torn array": (cut(lambda text: text[:-30]), "all__labels.npy cannot be read"),
-        "a garbled header": (cut(lambda text: b"\x93NUMPY\x01\x00v\x00{'descr'" + text[20:]), "cannot be read"),
         "rows promised": (cut(lambda text: text.replace(b"(8, 36), ", b"(80000, 36), ")), "cannot be read"),
-        "an archive": (cut(lambda text: b"PK\x03\x04" + text), "cannot be read"),
         "a missing array": (lambda root: (root / "train/all__group_indices.npy").unlink(), "is missing"),
         "no dataset.json": (lambda root: (root / "test/dataset.json").unlink(), "no dataset.json"),
         "no JSON": (content("test/dataset.json", "{"), "Invalid JSON"),
         "deep JSON": (content("train/dataset.json", '{"a": ' + "[" * 100_000), "train/dataset.json"),
         "a missing field": (field("seq_len", ...), "seq_len: Field required"),
         "a field of another type": (field("vocab_size", "many"), "vocab_size: Input should be a valid integer"),
-        "a number too large": (field("vocab_size", 10**30), "vocab_size: Input should be less than or equal to"),
-        "another length": (field("seq_len", 35), "the 35 cells"),
-        "a small vocabulary": (field("vocab_size", 7), "different tokens 0..6"),
         "another size": (field("task", {"name": "sudoku", "size": 9}), "task is"),
-        "a size of another type": (everywhere("task", {"name": "sudoku", "size": "6"}), "size is wrong"),
         "another setting": (everywhere("task", {"name": "sudoku", "rows": 6}), "rows is wrong"),
         "a size that is none": (everywhere("task", {"name": "maze", "size": -4}), "maze size -4"),
         "wrong groups": (field("total_groups", 5), "says 5 groups"),
-        "wrong puzzles": (field("total_puzzles", 5), "says 5 puzzles"),
         "a wrong mean": (field("mean_puzzle_examples", 2.0), "mean_puzzle_examples is 2.0"),
         "padding outside": (field("pad_id", 99), "pad_id 99"),
-        "no set": (field("sets", []), "sets"),
         "a set that is a path": (field("sets", ["../../test/all"]), "is no name"),
         "a set counted twice": (field("sets", ["all", "all"]), "groups"),
         "too many names": (content(NAMES, '["a", "b"]'), "names 2 different identifiers, dataset.json says 1"),
         "names that are none": (content(NAMES, "[1]"), "must hold a list of names"),
-        "names in UTF-16": (content(NAMES, "[]".encode("utf-16")), "is not UTF-8"),
         "names too deep": (content(NAMES, "[" * 100_000), "no JSON"),
         "an identifier outside": (array("puzzle_identifiers", lambda ids: ids + 7), "a number is outside 0..0"),
-        "too few identifiers": (array("puzzle_identifiers", lambda ids: ids[1:]), "puzzle_identifiers.npy has shape"),
         "indices that stand still": (
             array("puzzle_indices", lambda ends: np.sort([*ends[2:], 0, 0])),
             "an entry owns no",
         ),
         "indices that end early": (array("group_indices", lambda ends: ends[:-1]), "must run from 0"),
         "no indices": (array("group_indices", lambda ends: ends[:0]), "must run from 0"),
-        "fractions": (of_type(float), "holds float64"),
-        "objects": (of_type(object), "cannot be read"),
+        "fractions": (array("inputs", lambda tokens: tokens.astype(float)), "holds float64"),
+        "objects": (array("inputs", lambda tokens: tokens.astype(object)), "cannot be read"),
         "fewer labels": (array("labels", lambda labels: labels[:-1]), "12 inputs but 11 labels"),
-        "flat inputs": (array("inputs", np.ravel), "has shape"),
         "a token outside": (array("labels", put(6, 2, 77)), "token 77 at example 6, cell 2"),
         "an open cell in an answer": (array("labels", put(1, 2, 1)), "token 1"),
         "padding in a question": (array("inputs", put(1, 2, 0)), "token 0"),
         "a wrong digit": (array("labels", put(7, 9, lambda old: old % 6 + 2)), "example 7: "),
-        "two answers exchanged": (array("labels", swap_rows), "example 0"),
         "a clue changed": (first_clue(lambda old: old % 6 + 2), "where the question gives"),
         "a clue taken away": (first_clue(1), "more than one solution"),  # the puzzle was minimal
         "a leak": (leak(), "leak: test example 2 is train example 5"),
@@ -170,8 +143,6 @@ DAMAGE = {
             array("inputs labels", lambda values: values.__setitem__(2, values[5])),
             "examples 2 and 5 ask the same question",
         ),
-        "a negative rating": (rated(-np.ones(12)), "rating is negative"),
-        "too few ratings": (rated(np.ones(11)), "ratings.npy has shape"),
     },
     "maze": {
         "a path too long": (
@@ -183,12 +154,11 @@ DAMAGE = {
             "one S and one G",
         ),
         "a leak, turned": (leak(lambda grid: grid[::-1]), ""),
+        "a negative rating": (array("ratings", np.negative), "rating is negative"),
         "a wrong length": (array("ratings", lambda ratings: ratings + (np.arange(12) == 8)), "puzzle 8 is rated"),
     },
     "addition": {
         "a wrong digit": (array("labels", put(3, 7, lambda old: old % 10 + 1)), "example 3: the answer holds"),
-        "labels not shifted": (array("labels", lambda labels: np.roll(labels, 1, 1)), "the answer holds token"),
-        "another sum": (array("inputs", put(3, 0, lambda old: old % 9 + 2)), "example 3"),
         "a leak": (leak(), "leak: test example 2 is train example 5"),
     },
 }
@@ -210,6 +180,7 @@ def test_damage_of_a_large_set_is_found(monkeypatch, damaged, refused, kind):
 
 def test_arrays_of_another_byte_order_or_width_are_read_as_the_same(good, damaged):
     folder = damaged("maze")
+    (folder / NAMES).unlink()
     for path in folder.glob("*/*.npy"):
         np.save(path, np.asfortranarray(np.load(path).astype(">i8")))
     array("labels", lambda labels: labels.astype(np.uint16))(folder)
@@ -225,13 +196,6 @@ def test_arrays_of_another_byte_order_or_width_are_read_as_the_same(good, damage
         assert theirs.inputs.dtype == np.int32
 
 
-def test_sets_without_identifiers_are_given_some(tmp_path, damaged):
-    folder = damaged("sudoku")
-    (folder / NAMES).unlink()
-    assert main(["import", "npy", str(folder), "--output-dir", str(tmp_path / "again")]) == 0
-    assert json.loads((tmp_path / "again" / NAMES).read_text()) == ["<blank>"]
-
-
 def own_set(directory, labels, task=None, **more):
     """A set of 3×4 tokens of nobody's kind."""
     inputs = np.arange(12).reshape(3, 4) % 7
@@ -239,7 +203,7 @@ def own_set(directory, labels, task=None, **more):
     write_dataset(directory, splits, task=task or {}, vocab_size=7, **more)
 
 
-@pytest.mark.parametrize("task", [{}, {"name": "chess"}, {"name": ["chess"]}, {"causal": True}])
+@pytest.mark.parametrize("task", [{}, {"name": ["chess"]}, {"causal": True}])
 def test_the_layout_of_a_puzzle_of_one_s_own_is_verified(tmp_path, capsys, task):
     own_set(tmp_path / "set", np.ones((3, 4)), task)
     assert main(["verify", str(tmp_path / "set")]) == 0
