@@ -60,11 +60,7 @@ def add_processes(parser: argparse.ArgumentParser) -> None:
 
 
 def check_counts(options: argparse.Namespace) -> dict[str, int]:
-    """Puzzles by split.
-
-    Raises:
-        DatasetError: nothing to make, or an output folder that is in use.
-    """
+    """Puzzles by split."""
     counts = {name: getattr(options, name) for name in SPLITS}
     if not any(counts.values()):
         raise DatasetError("--train, --validation and --test are all 0: nothing to make")

@@ -149,11 +149,7 @@ class Puzzle(ABC):
         return self
 
     def typed(self, text: str) -> tuple[np.ndarray, np.ndarray | None]:
-        """Tokens (S,) and relations (M, 1 + C + P) of a typed puzzle; None: its family has none.
-
-        Raises:
-            DatasetError: see `parse`.
-        """
+        """Tokens (S,) and relations (M, 1 + C + P) of a typed puzzle; None: its family has none."""
         return self.parse(text), None
 
     @property
@@ -162,11 +158,7 @@ class Puzzle(ABC):
         return {character: token for token, character in enumerate(self.characters)}
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a typed board; what `passed` has is passed over where it is no cell.
-
-        Raises:
-            DatasetError: a foreign character, or a wrong number of cells in a row or in all.
-        """
+        """Tokens (S,) of a typed board; what `passed` has is passed over where it is no cell."""
         read, (rows, columns) = self.typed_as, self.grid_shape
         lines = [[c for c in line if c in read or c not in self.passed] for line in text.split("\n")]
         for number, line in enumerate(lines, 1):

@@ -277,11 +277,7 @@ def splits_of(directory: Path | str) -> list[str]:
 
 
 def read_metadata(directory: Path | str, split: str) -> Metadata:
-    """Read and check SPLIT/dataset.json.
-
-    Raises:
-        DatasetError: the folder, the file or a field is missing or wrong.
-    """
+    """Read and check SPLIT/dataset.json."""
     directory = Path(directory)
     check_name(split, "split")
     path = directory / split / "dataset.json"
@@ -311,19 +307,14 @@ def check_alike(directory: Path | str, splits: Mapping[str, Metadata], fields: S
 
 
 def read_identifiers(directory: Path | str, metadata: Metadata) -> list[str]:
-    """The names of the puzzle identifiers, from identifiers.json at the root; without the file, numbers.
-
-    Raises:
-        DatasetError: the file is no list of as many different names as `metadata` has identifiers.
-    """
+    """The names of the puzzle identifiers, from identifiers.json at the root; without the file, numbers."""
     path, count = Path(directory) / "identifiers.json", metadata.num_puzzle_identifiers
     if not path.exists():
         return ["<blank>" if i == metadata.blank_identifier_id else f"puzzle-{i}" for i in range(count)]
     names = read_json(path)
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise DatasetError(f"{path} must hold a list of names; regenerate or re-import the set, or remove the file")
-    if len(names) != count or len(set(names)) != count:
-        raise DatasetError(f"{path} names {len(set(names))} different identifiers, dataset.json says {count}")
+    strings = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    if not len(names) == len(set(strings)) == count:
+        raise DatasetError(f"{path} must hold a list of {count} different names, as dataset.json says")
     return names
 
 

@@ -60,9 +60,6 @@ def distinct(
 
     A process that makes a part looks for its share of them. hopeless: why to give up after so many chunks in a row
     that brought nothing; None: go on.
-
-    Raises:
-        DatasetError: it is hopeless.
     """
     chosen: list[Result] = []
     bar.total = count = share(count)

@@ -37,11 +37,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the drawing, then the statistics of every split; write the picture where one is wanted.
-
-    Raises:
-        DatasetError: no such set, split or index.
-    """
+    """Print the drawing, then the statistics of every split; write the picture where one is wanted."""
     directory = options.directory
     names = splits_of(directory)
     name = options.split or next(iter(names), "train")
@@ -130,23 +126,25 @@ def _histogram(title: str, values: np.ndarray, bins: int = 10) -> list[str]:
     lines = [f"{title}: mean {values.mean():.4g}, from {values.min():g} to {values.max():g}"]
     if values.min() == values.max():
         return lines
-    whole = np.issubdtype(values.dtype, np.integer)
-    low, high = float(values.min()), float(values.max()) + (1 if whole else 0)
-    edges = np.linspace(low, high, bins + 1)
-    if whole:
-        edges = np.unique(np.rint(edges))
+    whole, edges = _edges(values, bins)
     counts = np.histogram(values, edges)[0]
-    for count, start, end in zip(counts, edges[:-1], edges[1:], strict=True):
-        last = end - 1 if whole else end
-        label = f"{start:g}" if whole and last == start else f"{start:.4g} to {last:.4g}"
+    for count, start, end in zip(counts, edges[:-1], edges[1:] - whole, strict=True):
+        label = f"{start:g}" if whole and end == start else f"{start:.4g} to {end:.4g}"
         lines.append(f"  {label:>14} {count:7d} {'#' * round(BAR * count / counts.max())}")
     return lines
+
+
+def _edges(values: np.ndarray, bins: int) -> tuple[bool, np.ndarray]:
+    """Whether values are whole, and the edges of bins, which hold whole numbers from their start to their end - 1."""
+    whole, low, high = np.issubdtype(values.dtype, np.integer), float(values.min()), float(values.max())
+    edges = np.linspace(low, high + (whole or low == high), bins + 1)
+    return whole, np.unique(np.rint(edges)) if whole else edges
 
 
 def _picture(
     path: Path, puzzle: Puzzle, split: Split, index: int, statistics: dict[str, dict[str, np.ndarray]]
 ) -> None:
-    """Question and answer of one example, and for every statistic {name: {split: (N,)}} a histogram of shares."""
+    """Question and answer of one example, and for every statistic {name: {split: (N,)}} a histogram."""
     from matplotlib.figure import Figure  # takes a second to come
 
     figure = Figure(figsize=(4 * (2 + len(statistics)), 4), layout="constrained")
@@ -157,15 +155,10 @@ def _picture(
         axis.set_title(f"{title} {index}")
         axis.axis("off")
     for axis, (name, values) in zip(axes[2:], statistics.items(), strict=True):
-        joined = np.concatenate(list(values.values()))
-        whole = np.issubdtype(joined.dtype, np.integer)
-        low, high = float(joined.min()), float(joined.max())
-        step = max(1.0, np.ceil((high - low + 1) / 30)) if whole else (high - low) / 30 or 1.0
-        bins = np.arange(low - (0.5 if whole else 0), high + 1.5 * step, step)
+        _, edges = _edges(np.concatenate(list(values.values())), bins=30)
         for part, one in values.items():
-            axis.hist(one, bins.tolist(), weights=np.full(len(one), 1 / len(one)), histtype="step", label=part)
-        axis.set_xlabel(name)
-        axis.set_ylabel("share of examples")
+            axis.hist(one, edges.tolist(), density=True, histtype="step", label=part)
+        axis.set(xlabel=name, ylabel="density")
         axis.legend()
     try:
         figure.savefig(path, dpi=110)

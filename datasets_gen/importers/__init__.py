@@ -36,7 +36,7 @@ from datasets_gen.sudoku import Sudoku
 from datasets_gen.verify import repeated
 from datasets_gen.version import __version__
 
-HINTS = {
+HINTS = {  # words of a file's or a folder's name
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("val", "valid", "validation"), "validation"),
     **dict.fromkeys(("test", "testing", "eval", "evaluation"), "test"),
@@ -115,9 +115,7 @@ def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
     splits = {}
     for key, table in tables.items():
         if table.puzzle != first.puzzle:
-            raise DatasetError(
-                f"the sources hold boards of {first.puzzle.size} and of {table.puzzle.size} rows; import them apart"
-            )
+            raise DatasetError(f"the sources hold {first.puzzle} and {table.puzzle}; import them apart")
         splits[key] = replace(table.split, sources=np.array([number[source] for source in table.sources], np.int32))
     return {
         "splits": splits,
@@ -140,17 +138,13 @@ def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
     check_alike(source, stated, (*SHARED, "sources"))
     metadata = stated[name]
     puzzle = known_puzzle(metadata)
+    kept = ("vocab_size", "pad_id", "ignore_label_id", "blank_identifier_id", "sources", "provenance")
     return {
+        **{field: getattr(metadata, field) for field in kept},
         "splits": splits,
         "task": metadata.task if puzzle is None else puzzle.task,
-        "vocab_size": metadata.vocab_size,
-        "pad_id": metadata.pad_id,
-        "ignore_label_id": metadata.ignore_label_id,
-        "blank_identifier_id": metadata.blank_identifier_id,
         "identifiers": read_identifiers(source, metadata),
-        "sources": metadata.sources,
         "structure": structure_of(metadata),
-        "provenance": metadata.provenance,
         "files": {name: read(source / name) for name, read in BESIDE.items() if (source / name).exists()},
     }
 
@@ -182,11 +176,7 @@ FORMATS |= {
 
 
 def run_export(options: argparse.Namespace) -> None:
-    """Write the CSV.
-
-    Raises:
-        DatasetError: a set of another family.
-    """
+    """Write the CSV of a set of Sudoku or mazes."""
     name = options.split or next(iter(splits_of(options.directory)), "train")
     metadata, split = read_split(options.directory, name)
     puzzle = puzzle_of(metadata)
@@ -212,8 +202,6 @@ def placed(sources: list[Path], split: str | None, hints: Mapping[str, str] = HI
 def by_split(options: argparse.Namespace) -> dict[str, Path]:
     """The sources, of which each is a split."""
     found = placed(options.sources, options.split)
-    if several := next((split for split, files in found.items() if len(files) > 1), None):
-        raise DatasetError(
-            f"two sources are for the split '{several}'; name the files train.csv, test.csv, or join them"
-        )
+    if several := [split for split, files in found.items() if len(files) > 1]:
+        raise DatasetError(f"two sources are for the split {several[0]}; name the files train.csv, test.csv")
     return {split: files[0] for split, files in found.items()}

@@ -33,11 +33,7 @@ class Table(NamedTuple):
 
 
 def read_table(path: Path, name: str) -> Table:
-    """Read a CSV file of "sudoku" or "maze".
-
-    Raises:
-        DatasetError: a missing file or column, or a faulty row; the text names its line.
-    """
+    """Read a CSV file of "sudoku" or "maze"."""
     boards: dict[str, list[str]] = {"question": [], "answer": []}
     ratings, sources = [], []
     with text_file(path) as file:
@@ -75,11 +71,7 @@ def read_table(path: Path, name: str) -> Table:
 
 
 def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Split, name: str) -> None:
-    """The CSV of the split `name`, as published, in a file that does not exist yet.
-
-    Raises:
-        DatasetError: a token is no cell.
-    """
+    """The CSV of the split `name`, as published, in a file that does not exist yet."""
     if split.inputs.min(initial=1) < 1 or split.labels.min(initial=1) < 1:
         raise DatasetError(f"split {name}: token 0 or -100 is no cell of a {puzzle.name}")
     style = metadata.provenance.get("styles", {}).get(name, {})

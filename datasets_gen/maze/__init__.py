@@ -109,15 +109,11 @@ class Maze(SquareBoard):
         valid[valid] = (solve(questions[valid])[0] == answers[valid]).all(1)
         return valid
 
-    def given(self, question: np.ndarray) -> np.ndarray:
-        """(S,) bool: all but free cells, which may become path."""
-        return question != FREE
-
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""
-        return {"path cells": (answers == PATH).sum(1) + 2, "share of walls": (questions == WALL).mean(1)}
+        return {"path cells": self.ratings(questions, answers), "share of walls": (questions == WALL).mean(1)}
 
-    def ratings(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
+    def ratings(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """Cells of the path (N,), both ends counted."""
         return (answers == PATH).sum(1) + 2
 
@@ -150,9 +146,6 @@ class Maze(SquareBoard):
 
         Walls between cells, of '+', '-' and '|', become cells of their own. Short rows are filled with free cells, and
         walls fill a rectangle up to the square that a set holds: no path leads there, as none leads beyond an edge.
-
-        Raises:
-            DatasetError: a foreign character, a wrong number of cells, or not one S and one G.
         """
         rows = _rows(text)
         width = max(map(len, rows), default=0)
@@ -176,11 +169,7 @@ def _corridors(answers: np.ndarray) -> np.ndarray:
 
 
 def _rows(text: str) -> list[str]:
-    """The rows of cells of a typed maze; an empty line within is a free row.
-
-    Raises:
-        DatasetError: walls between cells that do not stand in a grid, or one line that is no square.
-    """
+    """The rows of cells of a typed maze; an empty line within is a free row."""
     lines = drawn_lines(text)
     if sum(line.startswith("+") for line in lines) > 2 or "".join(lines[:1]).count("+") > 2:
         return _rows_between_walls(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from datasets_gen.progress import Progress
 DRAWS = 40_000  # random mazes per task
 PILOT = 200_000  # random mazes from which the largest weight is estimated
 PATIENCE = 400  # tasks in a row that bring nothing before giving up
-SLICE = 4_000  # random mazes per call of compiled code, which Ctrl-C waits for
 MOST = 4_096  # mazes with far goals that a task may meet before it stops early
 DENSITY = (0.2, 0.5)  # uniform between the two: fits Maze-Hard, whose sparsest maze has 28 % walls
 PATH_SHARE = 110 / 900  # the published 110 cells of 30×30, kept in proportion at other sizes
@@ -117,9 +116,6 @@ def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes:
     number of goals that are far enough; one of these at random becomes G. The weight makes every far pair (maze, G) as
     likely as any other, as rejection does. One difference remains: rejection draws G among the free cells, so it
     prefers mazes with few of them, and has .308 of walls in 10×10 mazes with paths of 4 cells, not .298. (ours)
-
-    Raises:
-        DatasetError: mazes that do not exist, or that random search does not meet.
     """
     free = (1 - kind.lowest) * kind.size**2
     if not 2 <= kind.min_path <= free:
@@ -150,27 +146,19 @@ def maze_chunk(chunk: Chunk) -> np.ndarray:
     rng = seeded(chunk.seed, chunk.split, chunk.number)
     kept = _far(chunk.kind, DRAWS, rng)
     weights = kept[:, -1]
-    kept = kept[rng.random(len(kept)) * chunk.heaviest < weights]
-    return np.array([_with_one_goal(row[:-1], rng) for row in kept], np.uint8).reshape(-1, chunk.kind.size**2)
-
-
-def _with_one_goal(cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A maze (S,) of which one of the far goals is left."""
-    goals = np.flatnonzero(cells == GOAL)
-    chosen = goals[int(rng.random() * len(goals))]
-    return np.where((cells == GOAL) & (np.arange(len(cells)) != chosen), FREE, cells)
+    mazes = kept[rng.random(len(kept)) * chunk.heaviest < weights, :-1].astype(np.uint8)
+    for maze in mazes:  # one of its far goals is left
+        goals = np.flatnonzero(maze == GOAL)
+        chosen = goals[int(rng.random() * len(goals))]
+        maze[goals] = FREE
+        maze[chosen] = GOAL
+    return mazes
 
 
 def _far(kind: Kind, draws: int, rng: np.random.Generator) -> np.ndarray:
     """Of so many random mazes those (N, S + 1) that have far goals, each with their number."""
     kept = np.empty((MOST, kind.size**2 + 1), np.uint16)
-    found = 0
-    for start in range(0, draws, SLICE):
-        some = min(SLICE, draws - start)
-        found += search_mazes(rng, some, kind.size, kind.lowest, kind.highest, kind.min_path, kind.unique, kept[found:])
-        if found == MOST:
-            break
-    return kept[:found]
+    return kept[: search_mazes(rng, draws, *astuple(kind), kept)]
 
 
 def _heaviest(kind: Kind, seed: int) -> float:

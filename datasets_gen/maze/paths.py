@@ -155,9 +155,6 @@ def on_shortest_paths(mazes: np.ndarray) -> np.ndarray:
 def solve(mazes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels (N, S), path cells with both ends (N,), and shortest paths (N,): 0, 1, or 2 for more.
 
-    The label is the published one: the path that a breadth-first search from the start finds when it tries
-    down, left, right, up and the first to reach a cell is its parent. Every maze (N, S) has one start and goal;
-    where no path exists its label is the maze and its length 0.
+    Every maze (N, S) has one start and goal; where no path exists its label is the maze and its length 0.
     """
-    size = round(mazes.shape[1] ** 0.5)
-    return _solve_all(np.ascontiguousarray(mazes, np.uint8), size)
+    return _solve_all(np.ascontiguousarray(mazes, np.uint8), round(mazes.shape[1] ** 0.5))

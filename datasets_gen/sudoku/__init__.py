@@ -21,11 +21,7 @@ BLANKS = ".0_*?"
 
 @dataclass(frozen=True)
 class Sudoku(SquareBoard):
-    """Tokens: 0 padding (never used), 1 blank, 2..n+1 the digits. Every cell of the label is scored.
-
-    Raises:
-        DatasetError: a size without a box shape.
-    """
+    """Tokens: 0 padding (never used), 1 blank, 2..n+1 the digits. Every cell of the label is scored."""
 
     size: int = 9
 
@@ -132,10 +128,6 @@ class Sudoku(SquareBoard):
         valid = self.solved(questions, answers) & ((questions > 0) & (questions < self.vocab_size)).all(1)
         valid[valid] = solve(questions[valid] - 1).counts == 1
         return valid
-
-    def given(self, question: np.ndarray) -> np.ndarray:
-        """(S,) bool: the clues."""
-        return question > 1
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name; depths where every label is full, and of a few thousand puzzles (1.5 ms each)."""

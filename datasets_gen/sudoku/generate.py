@@ -99,11 +99,7 @@ def random_chunk(chunk: Chunk) -> list[tuple[int, Puzzle]]:
 def random_splits(
     size: int, counts: dict[str, int], *, clues: int | None = None, seed: int = 0, processes: int | None = None
 ) -> dict[str, Split]:
-    """Splits of `counts` puzzles each, no two of all of them equivalent under the board's symmetries.
-
-    Raises:
-        DatasetError: an impossible number of clues, or more puzzles than were found to exist.
-    """
+    """Splits of `counts` puzzles each, no two of all of them equivalent under the board's symmetries."""
     fewest, most = FEWEST_CLUES[size], size * size - 1
     if clues is not None and not fewest <= clues <= most:
         raise DatasetError(f"--clues {clues}: choose {fewest} to {most}, or none for minimal puzzles")

@@ -10,10 +10,7 @@ import pytest
 from datasets_gen import parallel
 from datasets_gen.__main__ import main
 from datasets_gen.layout import read_metadata, read_split
-from datasets_gen.maze import generate
-from datasets_gen.maze.generate import Kind, _far
 from datasets_gen.maze.paths import solve
-from datasets_gen.parallel import seeded
 
 
 def make(directory, *more, size=4, train=40, test=20, seed=0):
@@ -95,15 +92,6 @@ def test_a_full_disk_leaves_nothing(tmp_path, capsys, monkeypatch):
     assert make(tmp_path / "set") == 1
     assert "No space left on device" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_mazes_searched_in_slices_are_the_same(monkeypatch):
-    kind = Kind(6, 0.2, 0.5, 8, False)
-    whole = _far(kind, 10_000, seeded(0, 1))
-    monkeypatch.setattr(generate, "SLICE", 700)
-    assert (_far(kind, 10_000, seeded(0, 1)) == whole).all()
-    monkeypatch.setattr(generate, "MOST", len(whole) - 5)
-    assert (_far(kind, 10_000, seeded(0, 1)) == whole[:-5]).all()
 
 
 def test_a_terminal_without_the_letters(made):

@@ -118,8 +118,8 @@ DAMAGE = {
         "padding outside": (field("pad_id", 99), "pad_id 99"),
         "a set that is a path": (field("sets", ["../../test/all"]), "is no name"),
         "a set counted twice": (field("sets", ["all", "all"]), "groups"),
-        "too many names": (content(NAMES, '["a", "b"]'), "names 2 different identifiers, dataset.json says 1"),
-        "names that are none": (content(NAMES, "[1]"), "must hold a list of names"),
+        "too many names": (content(NAMES, '["a", "b"]'), "must hold a list of 1 different names"),
+        "names that are none": (content(NAMES, "[1]"), "must hold a list"),
         "names too deep": (content(NAMES, "[" * 100_000), "no JSON"),
         "an identifier outside": (array("puzzle_identifiers", lambda ids: ids + 7), "a number is outside 0..0"),
         "indices that stand still": (
