@@ -104,17 +104,16 @@ def test_contradictions_are_named():
     assert Maze(2).contradiction(Maze(2).parse("S #G")) is None
 
 
-def test_a_mistake_is_what_solved_objects_to():
+@pytest.mark.parametrize(("puzzle", "text", "solution"), [
+    (Sudoku(4), "1... .... .... ....", "1234341221434321"),
+    (Maze(3), "S...#...G", "So..#o..G"),
+], ids=repr)  # fmt: skip
+def test_a_mistake_is_what_solved_objects_to(puzzle, text, solution):
+    question, answer = puzzle.parse(text), puzzle.parse(solution)
     rng = np.random.default_rng(1)
-    for puzzle, tokens in ((Sudoku(4), (2, 6)), (Maze(3), (1, 6))):
-        text = "1... .... .... ...." if puzzle == Sudoku(4) else "S.. .#. ..G".replace(" ", "")
-        question = puzzle.parse(text)
-        answers = rng.integers(*tokens, (400, puzzle.seq_len)).astype(np.uint8)
-        answers = np.where((question > 1) if puzzle == Sudoku(4) else (question != 2), question, answers)
-        if puzzle == Maze(3):
-            answers = np.where((question == 2) & (answers != 5), 2, answers)
-        else:
-            answers[0] = puzzle.parse("1234341221434321")
-        told = np.array([puzzle.mistake(question, answer) is None for answer in answers])
-        assert (told == puzzle.solved(np.tile(question, (400, 1)), answers)).all()
-        assert told.any()
+    answers = np.tile(answer, (400, 1))
+    drawn = rng.integers(2, puzzle.vocab_size, answers.shape).astype(np.uint8)
+    answers = np.where(rng.random(answers.shape) < 0.05, drawn, answers)
+    told = np.array([puzzle.mistake(question, one) is None for one in answers])
+    assert (told == puzzle.solved(np.tile(question, (400, 1)), answers)).all()
+    assert set(told) == {False, True}
