@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from dataclasses import dataclass
+from functools import partial
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,33 +41,17 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         EXAMPLES,
     )
     add_output(parser, train=100_000, test=5_000)
-    parser.add_argument("--digits", type=int, default=4, help="digits of an operand in training (default 4)")
-    parser.add_argument(
-        "--min-digits", type=int, metavar="N", help="fewest digits (default: --digits; 1 with --test-digits)"
-    )
-    parser.add_argument(
-        "--test-digits", type=int, metavar="M", help="test on operands of up to M digits (default: --digits)"
-    )
-    parser.add_argument(
-        "--mixed-digits",
-        action="store_true",
-        help="every operand has its own number of digits, from --min-digits up (default: all have as many)",
-    )
-    parser.add_argument("--operands", type=int, default=2, help="numbers to add (default 2)")
-    parser.add_argument("--no-reverse", action="store_true", help="write the sum's highest digit first")
-    parser.add_argument("--zero-pad", action="store_true", help="write operands and sums with a fixed width")
-    parser.add_argument(
-        "--blank-answer",
-        action="store_true",
-        help="not causal: the answer's cells are blank, for models that fill cells in",
-    )
-    parser.add_argument(
-        "--noise",
-        type=float,
-        default=0.0,
-        metavar="P",
-        help="replace a digit of a sum with probability P, in every split: the loss has a floor (default 0)",
-    )
+    add, flag = parser.add_argument, partial(parser.add_argument, action="store_true")
+    add("--digits", type=int, default=4, help="digits of an operand in training (default 4)")
+    add("--min-digits", type=int, metavar="N", help="fewest digits (default: --digits; 1 with --test-digits)")
+    add("--test-digits", type=int, metavar="M", help="test on operands of up to M digits (default: --digits)")
+    flag("--mixed-digits", help="every operand has its own number of digits, from --min-digits up (default: all alike)")
+    add("--operands", type=int, default=2, help="numbers to add (default 2)")
+    flag("--no-reverse", help="write the sum's highest digit first")
+    flag("--zero-pad", help="write operands and sums with a fixed width")
+    flag("--blank-answer", help="not causal: the answer's cells are blank, for models that fill cells in")
+    noise = "replace a digit of a sum with probability P, in every split: the loss has a floor (default 0)"
+    add("--noise", type=float, default=0.0, metavar="P", help=noise)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -139,8 +124,7 @@ def addition_splits(
 Sum = tuple[list[int], int]  # the numbers, and the digits of the longest
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):
     """One task: `BATCH` random sums, the `number`-th of the generator that (seed, split) names."""
 
     operands: int

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, Field, StrictInt, ValidationError, model_validator
 
 from datasets_gen.arguments import described
 from datasets_gen.extensions.addition.puzzles import MOST_DIGITS, Addition
 from datasets_gen.importers import FORMATS, Format, by_split
-from datasets_gen.layout import DatasetError, Split, brief, parse_json, text_file
+from datasets_gen.layout import DatasetError, Split, parse_json, text_file
 
 EXAMPLE = """\
   STARS            repository njuyxw/STARS, file train_addition/data/test_4digit.jsonl
@@ -27,44 +28,46 @@ def from_sums(options: argparse.Namespace) -> dict[str, Any]:
     return {"splits": splits, **described(puzzle)}
 
 
+class _Line(BaseModel):
+    """A sum as STARS writes it, of which `sum` or `answer` must be there."""
+
+    num1: StrictInt = Field(ge=0, lt=10**MOST_DIGITS)
+    num2: StrictInt = Field(ge=0, lt=10**MOST_DIGITS)
+    sum: StrictInt | None = None
+    answer: StrictInt | None = None
+    expression: str | None = None
+
+    @model_validator(mode="after")
+    def _right(self) -> _Line:
+        text = None if self.expression is None else self.expression.replace(" ", "")
+        if {self.sum, self.answer} - {None} != {self.num1 + self.num2} or text not in (
+            None,
+            f"{self.num1}+{self.num2}",
+        ):
+            raise ValueError("sum, answer or expression is not that of num1 and num2")
+        return self
+
+
 def read_sums(path: Path) -> list[list[int]]:
     """The operands of every line; blank lines are passed over.
 
     Raises:
         DatasetError: a missing file, or a faulty or wrong sum; the text names its line.
     """
+    sums = []
     with text_file(path) as file:
-        sums = [_operands(line, f"{path}, line {number}") for number, line in enumerate(file, 1) if line.strip()]
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                where = f"{path}, line {number}"
+                try:
+                    row = _Line.model_validate(parse_json(line, where))
+                except ValidationError as error:
+                    first = error.errors()[0]
+                    raise DatasetError(f"{where}: {' '.join(map(str, first['loc']))}: {first['msg']}") from None
+                sums.append([row.num1, row.num2])
     if not sums:
         raise DatasetError(f"{path} holds no sum")
     return sums
-
-
-def _operands(line: str, where: str) -> list[int]:
-    row = parse_json(line, where)
-    if not isinstance(row, dict):
-        raise DatasetError(f"{where}: no object with num1, num2 and sum")
-    operands = [_whole(row, name, where) for name in ("num1", "num2")]
-    totals = [_whole(row, name, where) for name in ("sum", "answer") if name in row]
-    if not totals:
-        raise DatasetError(f"{where}: neither sum nor answer")
-    if wrong := [total for total in totals if total != sum(operands)]:
-        raise DatasetError(f"{where}: {brief(operands[0])} + {brief(operands[1])} is not {brief(wrong[0])}")
-    written = row.get("expression", f"{operands[0]} + {operands[1]}")
-    if not isinstance(written, str) or written.replace(" ", "") != f"{operands[0]}+{operands[1]}":
-        raise DatasetError(f"{where}: expression {brief(written)} is not num1 + num2")
-    if max(operands) >= 10**MOST_DIGITS:
-        raise DatasetError(f"{where}: an operand has more than {MOST_DIGITS} digits")
-    return operands
-
-
-def _whole(row: dict[str, Any], name: str, where: str) -> int:
-    if name not in row:
-        raise DatasetError(f"{where}: no {name}; num1, num2 and sum are needed")
-    value = row[name]
-    if type(value) is not int or value < 0:
-        raise DatasetError(f"{where}: {name} is {brief(value)}, a whole number from 0 expected")
-    return value
 
 
 def split_of_sums(puzzle: Addition, sums: list[list[int]]) -> Split:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -157,7 +156,7 @@ class Addition(Puzzle):
 
     def _labels(self, questions: np.ndarray) -> np.ndarray:
         """(N, S): `example`'s labels of every question."""
-        rows = [_label(self, tuple(question)) for question in questions.tolist()]
+        rows = [self.example(self.read(question))[1] for question in questions.tolist()]
         return np.array(rows, np.uint8).reshape(questions.shape)
 
     def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
@@ -213,7 +212,8 @@ class Addition(Puzzle):
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) uint64, equal for the same numbers in any order."""
-        return np.array([operands_signature(self.read(question)) for question in questions], np.uint64)
+        operands = [tuple(sorted(self.read(question))) for question in questions]
+        return np.array([hash(each) % 2**64 for each in operands], np.uint64)
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """The text of a question, or of a question's sum with the answer given."""
@@ -237,24 +237,9 @@ class Addition(Puzzle):
         return question
 
 
-@lru_cache(1 << 16)  # an evaluation asks the same questions after every step
-def _label(puzzle: Addition, question: tuple[int, ...]) -> np.ndarray:
-    return puzzle.example(puzzle.read(question))[1]
-
-
 def is_digit(tokens: np.ndarray) -> np.ndarray:
     """Where a token is one of 0 to 9."""
     return (tokens >= 1) & (tokens <= 10)
-
-
-def operands_signature(operands: list[int]) -> int:
-    """A 64-bit hash of the numbers in any order."""
-    key = 0
-    for operand in sorted(operands):
-        key = (key * 0x9E3779B97F4A7C15 + operand + 1) & 0xFFFFFFFFFFFFFFFF
-        key ^= key >> 29
-        key = (key * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
-    return key
 
 
 FAMILIES[Addition.name] = Addition

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import factorial
-
 import numpy as np
 
 from datasets_gen.extensions.arc.puzzles import SIDE, Augmentation, tokens_of
@@ -12,7 +10,6 @@ from datasets_gen.layout import DatasetError, Split
 from datasets_gen.parallel import seeded
 
 PATIENCE = 20  # draws for every augmentation that is to be new
-MOST = (8 * factorial(9) - 1) // 2  # augmentations; beyond half of those that exist, drawing would hardly end
 
 _Puzzle = tuple[int, list[tuple[np.ndarray, np.ndarray]]]  # identifier, examples
 
@@ -32,19 +29,19 @@ def arc_splits(
     pairs. In train all pairs of a puzzle but one lie at a random place of the board of size × size cells.
 
     Raises:
-        DatasetError: a test task without solutions, a name in both, or a grid larger than the board.
+        DatasetError: a test task without solutions, or a grid larger than the board.
     """
-    if not 0 <= augmentations <= MOST:
-        raise DatasetError(f"--augmentations {augmentations}: choose from 0 to {MOST:,}")
-    twice = sorted(train_tasks.keys() & test_tasks.keys())
-    if twice:
-        raise DatasetError(f"task {twice[0]} is among the training and the test tasks")
     identifiers = ["<blank>"]
     groups: dict[str, list[list[_Puzzle]]] = {"train": [], "test": []}
     for order, (name, task) in enumerate({**train_tasks, **test_tasks}.items()):
         rng = seeded(seed, order)
         held_out = name in test_tasks
-        _check_fits(name, task, size)
+        grids = [grid for pairs in task.values() for pair in pairs for grid in pair.values()]
+        if (longest := max((max(len(grid), len(grid[0])) for grid in grids), default=0)) > size:
+            raise DatasetError(
+                f"task {name}: a grid has {longest} rows or columns, more than a board of --size {size}; leave the "
+                "task out (--tasks) or take a larger board"
+            )
         learned = task["train"] if held_out else task["train"] + [p for p in task["test"] if "output" in p]
         asked = task["test"] if held_out else []
         if held_out and not (asked and all("output" in pair for pair in asked)):
@@ -69,17 +66,6 @@ def arc_splits(
     if not any(groups.values()):
         raise DatasetError("no task has a pair with an output, so there is nothing to learn or to ask")
     return {part: _split(found) for part, found in groups.items() if found}, identifiers
-
-
-def _check_fits(name: str, task: Task, size: int) -> None:
-    for part, pairs in task.items():
-        for number, pair in enumerate(pairs, 1):
-            for key, grid in pair.items():
-                if max(len(grid), len(grid[0])) > size:
-                    raise DatasetError(
-                        f"task {name}, {part} pair {number}: the {key} has {len(grid)}x{len(grid[0])} cells, "
-                        f"more than a board of --size {size}; leave the task out (--tasks) or take a larger board"
-                    )
 
 
 def _distinct(count: int, rng: np.random.Generator) -> list[Augmentation]:

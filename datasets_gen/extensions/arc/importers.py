@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
 from datasets_gen.arguments import described
 from datasets_gen.extensions.arc.build import arc_splits
 from datasets_gen.extensions.arc.puzzles import SIDE, Arc
-from datasets_gen.extensions.arc.tasks import TASKS, Task, chosen_tasks, read_tasks, task_files
+from datasets_gen.extensions.arc.tasks import TASKS, Task, read_tasks, task_files
 from datasets_gen.importers import BESIDE, FORMATS, HINTS, Format, placed
 from datasets_gen.layout import DatasetError
 
@@ -41,22 +40,18 @@ def from_arc(options: argparse.Namespace) -> dict[str, Any]:
     """Training and test tasks, augmented."""
     if options.split == "validation":
         raise DatasetError("--split validation: ARC has training and test tasks; give train or test")
-    if options.seed < 0:
-        raise DatasetError(f"--seed {options.seed} is negative; give a whole number from 0")
-    puzzle = Arc(options.size)
     tasks: dict[str, dict[str, Task]] = {"train": {}, "test": {}}
-    files: dict[str, Path] = {}
     for split, sources in placed(task_files(options.sources), options.split, TRAIN_OR_TEST).items():
         for source in sources:
             found = read_tasks(source)
-            if twice := sorted(found.keys() & files.keys()):
-                raise DatasetError(f"task {twice[0]} is in {files[twice[0]]} and in {source}; leave one of them out")
-            files |= dict.fromkeys(found, source)
+            if twice := sorted(found.keys() & (tasks["train"] | tasks["test"]).keys()):
+                raise DatasetError(f"task {twice[0]} of {source} is in another source, too; leave one of them out")
             tasks[split] |= found
     if options.tasks is not None:
-        names = [name.strip() for name in options.tasks.split(",")]
-        chosen = chosen_tasks(tasks["train"] | tasks["test"], names)
-        tasks = {part: {name: found[name] for name in found if name in chosen} for part, found in tasks.items()}
+        names = {name.strip() for name in options.tasks.split(",")}
+        if unknown := names - (tasks["train"] | tasks["test"]).keys():
+            raise DatasetError(f"no task {min(unknown)!r} in the sources; give names of their tasks")
+        tasks = {part: {name: found[name] for name in found if name in names} for part, found in tasks.items()}
     unsolved = sum("output" not in pair for task in tasks["train"].values() for pair in task["test"])
     if unsolved:
         print(f"warning: {unsolved} test pairs of training tasks have no solution and are left out", file=sys.stderr)
@@ -64,7 +59,7 @@ def from_arc(options: argparse.Namespace) -> dict[str, Any]:
     splits, identifiers = arc_splits(tasks["train"], tasks["test"], **made_by)
     return {
         "splits": splits,
-        **described(puzzle),
+        **described(Arc(options.size)),
         "identifiers": identifiers,
         "provenance": {"options": made_by | ({"tasks": options.tasks} if options.tasks else {})},
         "files": {TASKS: tasks["test"]} if tasks["test"] else {},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from dataclasses import dataclass
@@ -106,10 +105,8 @@ class Arc(SquareBoard):
                 return f"the {name} holds no grid of colours"
             wrong = tokens != tokens_of(grid, *corner_of(tokens), self.size)
             if wrong.any():
-                cell = int(wrong.argmax())
                 return (
-                    f"the {name} is no {grid.shape[0]}x{grid.shape[1]} grid bounded by ends: token "
-                    f"{tokens[cell]} at {self.place(cell)}"
+                    f"the {name} is no grid bounded by ends: token {tokens[wrong][0]} at {self.place(wrong.argmax())}"
                 )
         return None
 
@@ -118,11 +115,7 @@ class Arc(SquareBoard):
         return np.array([self.fault(q, a) is None for q, a in zip(questions, answers, strict=True)], bool)
 
     def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """No rule tells a right answer: only the task's own solution does.
-
-        Raises:
-            DatasetError: always.
-        """
+        """No rule tells a right answer: only the task's own solution does."""
         raise DatasetError("an ARC answer cannot be judged without its solution; see datasets_gen.extensions.arc.vote")
 
     def given(self, question: np.ndarray) -> np.ndarray:
@@ -135,8 +128,11 @@ class Arc(SquareBoard):
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) uint64, equal for the same pair of grids, wherever on the board they lie."""
-        found = [hash_of(grid_of(q), grid_of(a)) for q, a in zip(questions, answers, strict=True)]
-        return np.array(found, np.uint64)
+        moved = [
+            [tokens_of(grid_of(tokens), side=self.size) for tokens in pair]
+            for pair in zip(questions, answers, strict=True)
+        ]
+        return super().signatures(np.array(moved).reshape(len(questions), 2 * self.seq_len), answers)
 
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a grid typed as lines of digits, or of a whole board: framed as `draw` does, or in one line.
@@ -153,10 +149,9 @@ class Arc(SquareBoard):
         lines = [re.sub("[ \r]", "", line) for line in text.strip(" \r\n").split("\n")]
         if not all(re.fullmatch("[0-9]+", line) for line in lines) or len({len(line) for line in lines}) != 1:
             raise DatasetError("type a grid as lines of digits 0-9, all of the same length")
-        grid = np.array([[int(character) for character in line] for line in lines])
-        if max(grid.shape) > self.size:
-            raise DatasetError(f"a grid of {grid.shape[0]}x{grid.shape[1]}; at most {self.size}x{self.size}")
-        return tokens_of(grid, side=self.size)
+        if max(len(lines), len(lines[0])) > self.size:
+            raise DatasetError(f"a grid of {len(lines)}x{len(lines[0])}; at most {self.size}x{self.size}")
+        return tokens_of(np.array([list(map(int, line)) for line in lines]), side=self.size)
 
 
 def dihedral(grid: np.ndarray, which: int) -> np.ndarray:
@@ -202,14 +197,6 @@ class Augmentation:
     def undo(self, grid: np.ndarray) -> np.ndarray:
         """The grid that `apply` was given."""
         return np.argsort(self.colours)[dihedral(grid, INVERSE[self.which])]
-
-
-def hash_of(*grids: np.ndarray) -> int:
-    """A 64-bit hash of grids and their shapes."""
-    digest = hashlib.blake2b(digest_size=8)
-    for grid in grids:
-        digest.update(bytes(grid.shape) + grid.astype(np.uint8).tobytes())
-    return int.from_bytes(digest.digest(), "little")
 
 
 FAMILIES[Arc.name] = Arc

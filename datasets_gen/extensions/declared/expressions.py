@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,36 +37,34 @@ class Instance(NamedTuple):
     @property
     def folded(self) -> Instance:
         """The same with its clue number as a part of the rule."""
-        return self._replace(rule=fold(self.rule, self.numbers), numbers=())
+        if self.rule[-1] != "n":
+            return self._replace(numbers=())
+        return self._replace(rule=[*self.rule[:2], self.numbers[0]], numbers=())
+
+    @property
+    def unfolded(self) -> Instance:
+        """The same with a constant on the right of its comparison as the clue number."""
+        rule = self.rule
+        if rule[0] in MIRRORED and type(rule[2]) is int and rule[2] >= 0:
+            return self._replace(rule=[*rule[:2], "n"], numbers=(rule[2],))
+        return self
 
 
-@dataclass(frozen=True)
-class Runs:
+class Runs(NamedTuple):
     """A nonogram's line: the runs of ones among the cells, from first to last, have these lengths."""
 
     cells: Sequence[Any]
     numbers: Sequence[int]
 
 
-@dataclass(frozen=True)
-class Unseen:
+class Unseen(NamedTuple):
     """A constraint of any form: the rules check it, networks do not see it."""
 
     constraint: Any
 
 
-def unseen(constraint: Any) -> Unseen:
-    """Keep a constraint from networks: the rules alone know it."""
-    return Unseen(constraint)
-
-
 class _Cell(int):
     """The number of a cell, told apart from a constant."""
-
-
-def fold(rule: Rule, numbers: tuple[int, ...]) -> Rule:
-    """A rule with its clue number as a constant."""
-    return [*rule[:2], numbers[0]] if rule[-1] == "n" else rule
 
 
 def instances(constraints: Any, cells: Mapping[str, int]) -> list[Instance]:
@@ -76,18 +73,18 @@ def instances(constraints: Any, cells: Mapping[str, int]) -> list[Instance]:
     Raises:
         DatasetError: a constraint that no relation holds, or one over other variables than the cells.
     """
-    if isinstance(constraints, list | tuple | np.ndarray):
-        return [found for each in constraints for found in instances(each, cells)]
     if isinstance(constraints, Unseen):
         return [_ordered(_tree(constraints.constraint, cells), seen=False)]
     if isinstance(constraints, Runs):
         line = tuple(int(_tree(cell, cells)) for cell in constraints.cells)
         return [Instance(["runs"], line, tuple(int(number) for number in constraints.numbers), len(line))]
+    if isinstance(constraints, list | tuple | np.ndarray):
+        return [found for each in constraints for found in instances(each, cells)]
     tree = _tree(constraints, cells)
     if not isinstance(tree, list):
         raise DatasetError(f"{constraints!s:.60} is no constraint over cells; compare cells with cells or with numbers")
-    if (spread := _unordered(tree)) is not None:
-        return [numbered(Instance(*spread))]
+    if (unordered := _unordered(tree)) is not None:
+        return [Instance(*unordered).unfolded]
     if tree[0] == "and":
         return [found for part in constraints.args for found in instances(part, cells)]
     found = _ordered(tree)
@@ -96,15 +93,7 @@ def instances(constraints: Any, cells: Mapping[str, int]) -> list[Instance]:
             f"{constraints!s:.60} is an ordered constraint of {len(found.cells)} cells, and networks see at most "
             f"{MOST_PLACES} in order; write {INSTEAD}, split it, or hide it: unseen(constraint)"
         )
-    return [numbered(found)]
-
-
-def numbered(instance: Instance) -> Instance:
-    """Take a constant on the right of a comparison as the clue number."""
-    rule = instance.rule
-    if rule[0] in MIRRORED and type(rule[2]) is int and rule[2] >= 0:
-        return instance._replace(rule=[*rule[:2], "n"], numbers=(rule[2],))
-    return instance
+    return [found.unfolded]
 
 
 def _ordered(tree: Any, seen: bool = True) -> Instance:
@@ -121,31 +110,24 @@ def _ordered(tree: Any, seen: bool = True) -> Instance:
 
 def _unordered(tree: list[Any]) -> tuple[Rule, tuple[int, ...]] | None:
     """The rule over "x" and its cells, where one symmetric function holds every cell in the same way."""
-    operator, *parts = tree
-    if operator in SYMMETRIC:
+    name, *parts = tree
+    cells = [_cells(part) for part in parts]
+    if name in SYMMETRIC and all(len(own) == 1 for own in cells) and len(set().union(*cells)) == len(parts):
         bodies = [_body(part) for part in parts]
-        cells = [cell for cell, _ in bodies]
-        alike = all(body == bodies[0][1] for _, body in bodies)
-        if alike and None not in cells and len(set(cells)) == len(cells):
-            return [operator, bodies[0][1]], tuple(int(cell) for cell in cells if cell is not None)
-    holding = [index for index, part in enumerate(parts) if _cells(part)]
-    if operator == "table" or len(holding) != 1 or not isinstance(parts[holding[0]], list):
+        if all(body == bodies[0] for body in bodies):
+            return [name, bodies[0]], tuple(cell for own in cells for cell in own)
+    holding = [index for index, own in enumerate(cells) if own]
+    if len(holding) != 1 or not isinstance(parts[holding[0]], list):
         return None
-    inner = _unordered(parts[holding[0]])
-    if inner is None:
+    if (inner := _unordered(parts[holding[0]])) is None:
         return None
     parts[holding[0]] = inner[0]
-    return [operator, *parts], inner[1]
+    return [name, *parts], inner[1]
 
 
-def _body(part: Any) -> tuple[int | None, Any]:
-    """A part's only cell, and the part with "x" in its place; None: it has no cell, or several."""
-
-    def spread(part: Any) -> Any:
-        return "x" if isinstance(part, _Cell) else [spread(each) for each in part] if isinstance(part, list) else part
-
-    cells = _cells(part)
-    return (next(iter(cells)), spread(part)) if len(cells) == 1 else (None, None)
+def _body(part: Any) -> Any:
+    """A part with "x" in place of its only cell."""
+    return "x" if isinstance(part, _Cell) else [_body(each) for each in part] if isinstance(part, list) else part
 
 
 def _cells(part: Any) -> set[int]:
@@ -166,30 +148,20 @@ def _tree(expression: Any, cells: Mapping[str, int]) -> Any:
     if parts is None:
         if name in cells:
             return _Cell(cells[name])
-        if hasattr(expression, "_bv"):  # the negation of a Boolean variable
-            return ["not", _tree(expression._bv, cells)]
         raise DatasetError(f"{expression!s:.60} is no cell of the puzzle; use the variables that the page is handed")
-    if name == "boolval":
-        return int(parts[0])
     if name == "wsum":
-        weighted = [(int(w), _tree(part, cells)) for w, part in zip(*parts, strict=True)]
-        return ["sum", *(part if w == 1 else ["*", w, part] for w, part in weighted)]
-    if name in ("count", "among"):
-        numbers = [int(number) for number in _flat([parts[1]]) if isinstance(number, int | np.integer)]
-        counted = [_tree(part, cells) for part in _flat([parts[0]])]
-        if len(numbers) == len(_flat([parts[1]])):
-            return ["sum", *(["==", c, numbers[0]] if name == "count" else ["in", c, numbers] for c in counted)]
-        raise DatasetError(
-            f"{expression!s:.60} counts a value that is no number; count a number, or hide it: unseen(…)"
-        )
+        weighted = [(int(weight), _tree(part, cells)) for weight, part in zip(*parts, strict=True)]
+        return ["sum", *(part if weight == 1 else ["*", weight, part] for weight, part in weighted)]
+    if name == "count" and isinstance(parts[1], int | np.integer):
+        return ["sum", *(["==", _tree(part, cells), int(parts[1])] for part in _flat([parts[0]]))]
     if name == "indomain":
         return ["in", _tree(parts[0], cells), [int(number) for number in parts[1]]]
-    if name == "table":
-        return ["table", np.asarray(parts[1]).tolist(), *(_tree(part, cells) for part in _flat([parts[0]]))]
     found = [_tree(part, cells) for part in _flat(parts)]
     if name == "mul":
-        factors = [x for part in found for x in (part[1:] if isinstance(part, list) and part[0] == "*" else [part])]
-        return ["*", *factors]
+        return [
+            "*",
+            *(x for part in found for x in (part[1:] if isinstance(part, list) and part[0] == "*" else [part])),
+        ]
     if name == "sum" and len(found) == 2 and isinstance(found[1], list) and found[1][0] == "-" and len(found[1]) == 2:
         return ["-", found[0], found[1][1]]
     if name in MIRRORED:

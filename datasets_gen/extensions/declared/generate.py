@@ -7,7 +7,6 @@ import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +16,7 @@ import numpy as np
 from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.extensions.declared.expressions import Instance
 from datasets_gen.extensions.declared.pages import page_named
-from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, Declared, Drawn, NoSolution, signature
+from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, Declared, NoSolution, signature
 from datasets_gen.extensions.declared.relations import gather, partitioned, rows
 from datasets_gen.extensions.declared.rules import evaluate, named
 from datasets_gen.extensions.declared.solver import LIGHT, Solver, TooHard
@@ -30,19 +29,17 @@ from datasets_gen.structure import units
 CHUNK = 4  # random puzzles of a task
 PATIENCE = 25  # tasks in a row that bring nothing before giving up
 ANSWERS = 8  # of a training puzzle that may have several, at most: an epoch draws one of them
-REASONS = {  # why a draw brings no puzzle, and what mends it
-    "unsatisfiable": "{} have no solution: its rules contradict one another or what is shown",
-    "ambiguous": "{} have several solutions even with every clue: show more, or declare unique = False",
-    "too hard": "{} take CP-SAT too long: make the puzzle smaller, or show more",
-    "known": "{} were made before: ask for fewer",
-}
+UNSATISFIABLE = "have no solution: its rules contradict one another or what is shown"
+AMBIGUOUS = "have several solutions even with every clue: show more, or declare unique = False"
+TOO_HARD = "take CP-SAT too long: make the puzzle smaller, or show more"
+KNOWN = "were made before: ask for fewer"
 
 
 def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
     """Add the command of one page."""
     page = page_named(name)
     if name not in FAMILIES:  # a file of one's own
-        page.refuse_faults(FAMILIES)
+        refuse_faults(page, name)
     summary = (page.__doc__ or name).split("\n")[0].rstrip(".")
     solutions = "exactly one solution, by CP-SAT" if page.unique else "a solution, and perhaps others"
     parser = add_command(
@@ -65,12 +62,22 @@ def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
         )
 
 
+def refuse_faults(page: type[Declared], name: str) -> None:
+    """Raises DatasetError where a page has no board, no values that can be told apart, or the name of another."""
+    if page.name in FAMILIES:
+        raise DatasetError(f"{name}: name = {page.name!r} belongs to a puzzle of the package; choose another")
+    apart = {*page.values} - {*" .", *page.reserved}
+    if len(page.grid) != 2 or page.grid == (1, 1) or not apart or len(apart) < len(page.values):
+        raise DatasetError(
+            f"{name}: grid = {page.grid}, values = {page.values!r}; state (rows, columns), and a different character "
+            f"for each value, no space and none of .{page.reserved}"
+        )
+
+
 def run(name: str, options: argparse.Namespace) -> None:
     """Generate and save."""
     counts = check_counts(options)
     clues = getattr(options, "clues", None)
-    if clues is not None and clues < 0:
-        raise DatasetError(f"--clues {clues} is negative; give a whole number from 0")
     puzzle, splits = declared_splits(name, counts, clues=clues, seed=options.seed, processes=options.processes)
     rated = {name: split.ratings for name, split in splits.items() if split.ratings is not None}
     facts = {
@@ -89,8 +96,7 @@ class Made(NamedTuple):
     rating: int
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):
     """One task: `CHUNK` random puzzles, drawn from the generator that (seed, split, number) names."""
 
     page: str
@@ -111,12 +117,12 @@ def declared_chunk(chunk: Chunk) -> tuple[list[tuple[int, Made]], Counter[str]]:
         try:
             made = make(puzzle, rng, answers)
         except NoSolution:
-            failed["unsatisfiable"] += 1
+            failed[UNSATISFIABLE] += 1
         except TooHard:
-            failed["too hard"] += 1
+            failed[TOO_HARD] += 1
         else:
             if made is None:
-                failed["ambiguous"] += 1
+                failed[AMBIGUOUS] += 1
             else:
                 own = [(each.kind[0], each.numbers, each.ordered) for each in made.own]
                 found.append((signature(made.question, own, puzzle.interchangeable), made))
@@ -133,15 +139,14 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made |
         TooHard: CP-SAT needs too long.
         DatasetError: the page contradicts itself.
     """
-    with puzzle.code():
-        drawn = puzzle.puzzle(puzzle.cells, rng, partial(puzzle.fill, rng))
-    if not isinstance(drawn, Drawn):
-        raise DatasetError(f"{puzzle.name}: `puzzle` returns {type(drawn).__name__}; return Drawn(answer, optional=…)")
+    drawn = puzzle.puzzle(puzzle.cells, rng, partial(puzzle.fill, rng))
     answer = np.asarray(drawn.answer, np.int64).ravel()
     absent = np.zeros(answer.shape, bool) if drawn.absent is None else np.asarray(drawn.absent).ravel()
     givens, own = puzzle.read(drawn.shown)
     clues = [puzzle.read(clue) for clue in drawn.optional]
-    _check(puzzle, answer, absent, [(givens, own), *clues])
+    for clue in [({}, puzzle.always_instances), (givens, own), *clues]:
+        if broken := _broken(answer, clue):
+            raise DatasetError(f"{puzzle.name}: the answer breaks {broken}")
     optional = [index for index, (_, instances) in enumerate(clues) if instances]
     solver = Solver(
         puzzle.cells.flat,
@@ -182,24 +187,15 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made |
 Clue = tuple[dict[int, int], list[Instance]]  # what stands in cells, and other constraints
 
 
-def _check(puzzle: Declared, answer: np.ndarray, absent: np.ndarray, clues: list[Clue]) -> None:
-    """Refuse a page whose clues contradict its answer."""
-    shown = {cell for givens, _ in clues for cell in givens}
-    for cell, value in enumerate(answer.tolist()):
-        allowed = range(puzzle.lowest, puzzle.lowest + len(puzzle.values)) if cell in shown else puzzle.open_values
-        if not absent[cell] and value not in allowed:
-            raise DatasetError(f"{puzzle.name}: the answer has {value} in cell {cell}, where it may have {[*allowed]}")
-    for givens, instances in [({}, puzzle.always_instances), *clues]:
-        wrong = next((cell for cell, value in givens.items() if answer[cell] != value or absent[cell]), None)
-        if wrong is not None:
-            raise DatasetError(f"{puzzle.name}: the clue of cell {wrong} is not what the answer has")
-        for each in instances:
-            if not _true(each, answer):
-                raise DatasetError(f"{puzzle.name}: the answer breaks {named(each.folded.rule)} of cells {each.cells}")
-
-
-def _true(each: Instance, answer: np.ndarray) -> bool:
-    return bool(evaluate(each.rule, answer[list(each.cells)], np.array(each.numbers, np.int64)))
+def _broken(answer: np.ndarray, clue: Clue) -> str | None:
+    """What an answer (S,) breaks of a clue, in words."""
+    for cell, value in clue[0].items():
+        if answer[cell] != value:
+            return f"the clue {value} of cell {cell}"
+    for each in clue[1]:
+        if not evaluate(each.rule, answer[list(each.cells)], np.array(each.numbers, np.int64)):
+            return f"{named(each.folded.rule)} of cells {each.cells}"
+    return None
 
 
 def _needed(
@@ -229,7 +225,7 @@ def _needed(
         else:
             if found is None:
                 break
-            broken = [index for index in rest if _breaks(found, clues[index])]
+            broken = [index for index in rest if _broken(found, clues[index])]
         if not broken:
             return None
         kept.add(broken[int(rng.random() * len(broken))])
@@ -240,11 +236,6 @@ def _needed(
                 if other(kept - {index}) is None:
                     kept.remove(index)
     return kept
-
-
-def _breaks(found: np.ndarray, clue: Clue) -> bool:
-    givens, instances = clue
-    return any(found[cell] != value for cell, value in givens.items()) or not all(_true(i, found) for i in instances)
 
 
 def declared_splits(
@@ -261,24 +252,21 @@ def declared_splits(
     failed = Counter[str]()
 
     def found(chunk: tuple[list[tuple[int, Made]], Counter[str]]) -> list[tuple[int, Made]]:
-        failed.update(chunk[1], known=len(chunk[0]))
+        failed.update(chunk[1] + Counter({KNOWN: len(chunk[0])}))
         return chunk[0]
 
     def hopeless(barren: int) -> str | None:
         if not barren:
             failed.clear()
-        if barren < PATIENCE:
-            return None
-        told = ", ".join(text.format(failed[reason]) for reason, text in REASONS.items() if failed[reason])
-        return f"{name}: of {failed.total()} draws in a row none is new ({len(seen)} were found before); {told}"
+        told = ", ".join(f"{count} {why}" for why, count in failed.items())
+        return f"{name}: of {failed.total()} draws in a row none is new; {told}" if barren >= PATIENCE else None
 
     for split in (split for split in ORDER if counts.get(split)):
         tasks = (Chunk(name, clues, seed, ORDER.index(split), number) for number in itertools.count())
         with Progress(total=counts[split], desc=f"{split}: {name}", unit="puzzle") as bar:
             chunks = map(found, ordered_map(declared_chunk, tasks, processes))
             made[split] = distinct(chunks, counts[split], seen, bar, hopeless)
-    every = [each for split in made.values() for each in split]
-    drawn = [each.own for each in every]
+    drawn = [each.own for split in made.values() for each in split]
     of_grid = units(puzzle.grid, puzzle.box_shape)
     groups, relations = partitioned(gather(puzzle.always_instances, drawn), drawn, puzzle.seq_len, of_grid)
     puzzle = puzzle.of(puzzle.structure.model_copy(update={"groups": groups, "relations": relations}))
@@ -286,9 +274,8 @@ def declared_splits(
     splits, start = {}, 0
     for split, some in made.items():
         sizes = [len(each.answers) for each in some]
-        questions = np.array([each.question for each in some]).repeat(sizes, axis=0)
         splits[split] = Split(
-            questions,
+            np.array([each.question for each in some]).repeat(sizes, axis=0),
             np.concatenate([each.answers for each in some]),
             puzzle_identifiers=np.zeros(len(some), np.int64),
             puzzle_indices=np.cumsum([0, *sizes]),

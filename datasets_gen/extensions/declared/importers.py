@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,121 +22,96 @@ from datasets_gen.puzzles import puzzle_of
 from datasets_gen.sudoku import Sudoku
 
 Entry = dict[str, Any]
+Board = list[str]  # lines of cells
 
 
-class Typed(NamedTuple):
-    """One puzzle of a suite."""
-
-    where: str  # file and line
-    size: tuple[int, int]
-    text: str
-
-
-def _gym_board(entry: Entry) -> list[list[str]]:
+def gym_board(entry: Entry) -> tuple[Board, str]:
+    """The board of an entry of reasoning-gym, and the text of the puzzle."""
     board = [["." if cell in (0, "_") else str(cell) for cell in row] for row in entry["metadata"]["puzzle"]]
-    if long := next((cell for row in board for cell in row if len(cell) != 1), None):
-        raise ValueError(f"cell {long!r} is no single character")
-    return board
-
-
-def _with_signs(rows: list[list[str]], signs: Iterable[list[Any]]) -> list[str]:
-    """Lines of cells and signs in turn; (row, column, row, column, sign) of two neighbours, the upper or left first."""
-    lines = [list(" " * (2 * len(row))) for row in rows for _ in range(2)]
-    for number, row in enumerate(rows):
-        lines[2 * number][::2] = row
-    for row, column, other, next_column, sign in signs:
+    lines = list(map("".join, board))
+    if "constraints" not in entry["metadata"]:
+        return lines, "\n".join(lines)
+    text = np.full((2 * len(board), 2 * len(board[0])), " ")  # cells and signs in turn
+    text[::2, ::2] = board
+    for row, column, other, next_column, sign in entry["metadata"]["constraints"]:
         down, right = other - row, next_column - column
-        if (
-            (down, right) not in ((0, 1), (1, 0))
-            or min(row, column) < 0
-            or lines[row + other][2 * column + right] != " "
-        ):
-            raise ValueError(
-                f"sign {[row, column, other, next_column, sign]} joins no two neighbours, or joins them again"
-            )
-        lines[row + other][2 * column + right] = {"<": "<^", ">": ">v"}[sign][down]
-    return ["".join(line) for line in lines]
+        if (down, right) not in ((0, 1), (1, 0)):
+            raise ValueError(f"sign {[row, column, other, next_column, sign]} joins no two neighbours")
+        text[row + other, column + next_column] = {"<": "<^", ">": ">v"}[sign][down]
+    return lines, "\n".join(map("".join, text[:-1]))
 
 
-def _bench_board(entry: Entry, walls: bool) -> list[list[str]]:
-    """The board of a code of puzz.link.
+def bench_board(entry: Entry) -> tuple[Board, str]:
+    """The board of a record of Pencil Puzzle Bench, and its text, from a code of puzz.link.
 
-    Digits stand in cells, of which `walls` may be without a number (`.`) and may be followed by 0, 1 or 2 free cells
-    (0 to 4, 5 to 9, a to e); g to z pass over 1 to 20 cells.
+    Digits stand in cells, of which walls may be without a number (`.`) and may be followed by 0, 1 or 2 free cells (0
+    to 4, 5 to 9, a to e); g to z pass over 1 to 20 cells.
     """
-    rows, columns = int(entry["height"]), int(entry["width"])
-    cells: list[str] = []
+    rows, columns, cells = int(entry["height"]), int(entry["width"]), ""
+    walls = entry["pid"] == "lightup"
     for character in str(entry["puzzlink_url"]).rstrip("/").split("/")[-1]:
-        value = int(character, 36) if character != "." or not walls else -1
-        if value > 15:
+        if character == "." and walls:
+            cells += "#"
+        elif (value := int(character, 36)) > 15:
             cells += "." * (value - 15)
-        elif value < (15 if walls else 10):
-            cells += "#" if value < 0 else str(value % 5 if walls else value)
-            cells += "." * (value // 5 if walls and value > 0 else 0)
+        elif walls:
+            cells += str(value % 5) + "." * (value // 5)
         else:
-            raise ValueError(f"{character!r} is no part of the code")
+            cells += str(value)
     size = rows * columns
     if len(cells) < size or set(cells[size:]) - {"."}:
         raise ValueError(f"the code has {len(cells)} cells, {rows}x{columns} are needed")
-    return [cells[start : start + columns] for start in range(0, size, columns)]
+    board = [cells[start : start + columns] for start in range(0, size, columns)]
+    return board, "\n".join(board)
 
 
 class Suite(NamedTuple):
     """How the entries of a suite are read."""
 
-    kind: Callable[[Entry], str]
-    boards: dict[str, Callable[[Entry], list[list[str]]]]  # of each kind that can be read
+    kind_of: Callable[[Entry], str]
+    board_of: Callable[[Entry], tuple[Board, str]]
+    kinds: tuple[str, ...]  # that are read
 
 
 SUITES = {
     "reasoning-gym": Suite(
         lambda entry: str(entry["metadata"]["source_dataset"]),
-        dict.fromkeys(("sudoku", "mini_sudoku", "futoshiki", "n_queens"), _gym_board),
+        gym_board,
+        ("sudoku", "mini_sudoku", "futoshiki", "n_queens"),
     ),
-    "ppbench": Suite(
-        lambda entry: str(entry["pid"]),
-        {
-            "sudoku": lambda entry: _bench_board(entry, walls=False),
-            "lightup": lambda entry: _bench_board(entry, walls=True),
-        },
-    ),
+    "ppbench": Suite(lambda entry: str(entry["pid"]), bench_board, ("sudoku", "lightup")),
 }
 
 
-def read_suite(path: Path, name: str, only: str | None) -> tuple[str, list[Typed]]:
-    """The kind of a file's puzzles, and the puzzles; only: this kind of several.
+def read_suite(path: Path, name: str, only: str | None) -> tuple[str, list[tuple[str, Board, str]]]:
+    """The kind of a file's puzzles, and (file and line, board, text) of each; only: this kind of several.
 
     Raises:
         DatasetError: a missing file, a faulty line, or none that can be read; the text says what there is.
     """
-    suite, found, others = SUITES[name], defaultdict[str, list[Typed]](list), Counter[str]()
+    suite = SUITES[name]
+    found, others = defaultdict[str, list[tuple[str, Board, str]]](list), Counter[str]()
     with text_file(path) as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
             where = f"{path}, line {number}"
-            entry = parse_json(line, where)
             try:
-                kind = suite.kind(entry)
-                if kind not in suite.boards or only not in (None, kind):
+                kind = suite.kind_of(entry := parse_json(line, where))
+                if kind in suite.kinds and only in (None, kind):
+                    found[kind].append((where, *suite.board_of(entry)))
+                else:
                     others[kind] += 1
-                    continue
-                board = suite.boards[kind](entry)
-                lines = (
-                    _with_signs(board, entry["metadata"]["constraints"]) if kind == "futoshiki" else map("".join, board)
-                )
-                found[kind].append(Typed(where, (len(board), len(board[0])), "\n".join(lines)))
             except (KeyError, TypeError, ValueError, IndexError) as error:
                 raise DatasetError(f"{where}: no entry of {name} ({type(error).__name__}: {error})") from None
-    if not found:
+    if len(found) != 1:
         there = ", ".join(f"{count} {kind}" for kind, count in others.items()) or "nothing"
-        raise DatasetError(f"{path} holds {there}; what is read of {name}: {', '.join(suite.boards)}")
-    if len(found) > 1:
-        raise DatasetError(f"{path} holds several kinds; name one with --tasks: {', '.join(sorted(found))}")
+        asked = f"several kinds; name one with --tasks: {', '.join(sorted(found))}" if found else there
+        raise DatasetError(f"{path} holds {asked}; what is read of {name}: {', '.join(suite.kinds)}")
     return next(iter(found.items()))
 
 
-def suite_split(kind: str, found: list[Typed], like: Path | None) -> tuple[Puzzle, Split]:
+def suite_split(kind: str, found: list[tuple[str, Board, str]], like: Path | None) -> tuple[Puzzle, Split]:
     """The puzzle, and the split of those that have its size.
 
     like: a set of a declared puzzle, whose relations these are read with.
@@ -145,36 +120,32 @@ def suite_split(kind: str, found: list[Typed], like: Path | None) -> tuple[Puzzl
         DatasetError: a puzzle that the rules refuse, or that has no solution.
     """
     if "sudoku" in kind:
-        puzzle: Puzzle = Sudoku(found[0].size[0])
+        puzzle: Puzzle = Sudoku(len(found[0][1]))
     elif like is None:
         raise DatasetError(f"{kind} is a declared puzzle; name a set of it: --like data/SET")
     else:
         puzzle = puzzle_of(read_metadata(like, next(iter(splits_of(like)), "train")))
     inputs, labels, tables = [], [], []
-    for typed in (typed for typed in found if typed.size == puzzle.grid_shape):
+    for where, board, text in found:
+        if (len(board), len(board[0])) != puzzle.grid_shape:
+            continue
         try:
-            tokens, relations = puzzle.typed(typed.text)
+            tokens, relations = puzzle.typed(text)
             labels.append(_solution(puzzle, tokens, relations))
         except DatasetError as error:
-            raise DatasetError(f"{typed.where}: {error}") from None
+            raise DatasetError(f"{where}: {error}") from None
         inputs.append(tokens)
         tables += [] if relations is None else [relations[None]]  # of all puzzles or of none
     if not inputs:
-        sizes = ", ".join(f"{rows}×{columns}" for rows, columns in sorted({typed.size for typed in found}))
-        raise DatasetError(f"{kind}: the boards are {sizes}, those of {like} {puzzle.grid_shape}")
-    own = stacked(tables) if tables else None
-    return puzzle, Split.of_puzzles(np.array(inputs), np.array(labels), relations=own)
+        raise DatasetError(f"{kind}: no board is of {puzzle.grid_shape} cells, as those of {like} are")
+    return puzzle, Split.of_puzzles(np.array(inputs), np.array(labels), relations=stacked(tables) if tables else None)
 
 
 def _solution(puzzle: Puzzle, tokens: np.ndarray, relations: np.ndarray | None) -> np.ndarray:
     """A solution (S,) of one question, by our own solvers."""
-    told = puzzle.exact(tokens, relations)
-    assert told is not None
-    solutions, answer = told
+    solutions, answer = puzzle.exact(tokens, relations) or (0, tokens)
     if not solutions:
         raise DatasetError("the puzzle has no solution")
-    if mistake := puzzle.mistake(tokens, answer, relations):
-        raise DatasetError(mistake)
     if solutions > 1 and not puzzle.several:
         raise DatasetError("the question has more than one solution")
     return answer

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from datasets_gen.extensions.declared.expressions import Instance, instances, numbered
-from datasets_gen.extensions.declared.lazily import cp
+from datasets_gen.extensions.declared.expressions import Instance, instances
 from datasets_gen.extensions.declared.relations import IN_GROUPS, holds, listed, rows
-from datasets_gen.extensions.declared.rules import check, constraint
-from datasets_gen.extensions.declared.solver import Solver, TooHard
+from datasets_gen.extensions.declared.rules import check, constraint, cp, evaluate
+from datasets_gen.extensions.declared.solver import Solver
 from datasets_gen.family import Puzzle
 from datasets_gen.layout import DatasetError
 from datasets_gen.structure import GridSymmetry, Structure
@@ -82,13 +78,12 @@ class Declared(Puzzle):
         Raises:
             DatasetError: a fact of another type, or a rule that no operator makes.
         """
-        for name, kind in {"name": str, **FACTS}.items():
-            if type(task[name]) is not kind:
-                stated = f"task {dict(task)} describes no puzzle"
-                raise DatasetError(f"{stated}: {name} is {task[name]!r}, {kind.__name__} expected")
+        facts = {name: task[name] for name in ("name", *FACTS)}
+        if wrong := next((name for name, kind in FACTS.items() if type(facts[name]) is not kind), None):
+            raise DatasetError(f"task {facts} describes no puzzle: {wrong} is {facts[wrong]!r}; regenerate the set")
         for relation in () if structure is None else structure.relations:
-            check(relation.rule, relation.name)
-        return cls(structure, **{name: task[name] for name in ("name", *FACTS)})
+            check(relation.rule, relation.name, relation.places)
+        return cls(structure, **facts)
 
     def of(self, structure: Structure) -> Self:
         """The same puzzle with the structure of a set."""
@@ -99,9 +94,6 @@ class Declared(Puzzle):
 
     def __hash__(self) -> int:
         return hash((self.name, self.grid, self.values))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
 
     @property
     def task(self) -> dict[str, Any]:
@@ -151,39 +143,6 @@ class Declared(Puzzle):
         rows, columns = self.grid
         return GridSymmetry(1, rows, 1, columns, False, (FIRST, self.vocab_size - 1), moves=False)
 
-    # -- the page's own code
-
-    @classmethod
-    def refuse_faults(cls, taken: Iterable[str]) -> None:
-        """Raises DatasetError where a page lacks its board, or has values that cannot be told apart."""
-        page = Path(cls.puzzle.__code__.co_filename).name if cls.puzzle is not Declared.puzzle else cls.__name__
-        sizes = cls.grid if isinstance(cls.grid, tuple | list) else ()
-        if len(sizes) != 2 or any(not isinstance(n, int) or n < 1 for n in sizes) or tuple(sizes) == (1, 1):
-            raise DatasetError(f"{page}: grid = {cls.grid!r}; state (rows, columns), as grid = (6, 6)")
-        kept = f" .{cls.reserved}"
-        shown = [character for character in str(cls.values) if character.isprintable() and character not in kept]
-        if not shown or len(set(shown)) < len(cls.values):
-            raise DatasetError(
-                f"{page}: values = {cls.values!r}; state a different character for each value, no space and none of "
-                f"{kept[1:]}"
-            )
-        if cls.name in taken:
-            raise DatasetError(f"{page}: name = {cls.name!r} belongs to a puzzle of the package; choose another")
-
-    @contextlib.contextmanager
-    def code(self) -> Iterator[None]:
-        """The page's own functions; an exception of theirs names the file and the line."""
-        try:
-            yield
-        except (DatasetError, NoSolution, TooHard):
-            raise
-        except Exception as error:
-            files = {f.__code__.co_filename for f in (type(self).always, type(self).puzzle)}
-            own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
-            where = f"{Path(own[-1].filename).name}, line {own[-1].lineno}" if own else self.name
-            said = (str(error) or "without words").splitlines()[0]
-            raise DatasetError(f"{where}: {type(error).__name__}: {said}") from error
-
     # -- cells, variables and constraints
 
     @cached_property
@@ -215,18 +174,15 @@ class Declared(Puzzle):
             cell, value = instance.cells[0], instance.numbers[0]
             if not self.lowest <= value < self.lowest + len(self.values):
                 raise DatasetError(f"clue {value} of cell {cell} is no value of {self.name}: {self.values}")
-            if givens.setdefault(cell, value) != value:
+            if cell in givens:
                 raise DatasetError(f"cell {cell} has two clues: {givens[cell]} and {value}")
+            givens[cell] = value
         return givens, others
 
     @cached_property
     def always_instances(self) -> list[Instance]:
         """What `always` declares."""
-        with self.code():
-            rules = self.always(self.cells)
-            if not isinstance(rules, Iterable):
-                raise DatasetError(f"{self.name}: `always` returns {rules!r}; return a list of constraints")
-            givens, found = self.read(rules)
+        givens, found = self.read(self.always(self.cells))
         if givens:
             raise DatasetError(f"{self.name}: `always` shows a clue; show it in `puzzle`")
         return found
@@ -251,8 +207,7 @@ class Declared(Puzzle):
         else:
             solver = self._free
         solver.restrict(self.domains(givens), [])
-        answer = solver.random(rng)
-        if answer is None:
+        if (answer := solver.random(rng)) is None:
             raise NoSolution
         return answer.reshape(self.grid)
 
@@ -291,23 +246,19 @@ class Declared(Puzzle):
         kept = self._kept(question[None], answer[None])[0]
         if not kept.all():
             cell = int(kept.argmin())
-            asked = f"where the question has {self._shown(question[cell])!r}"
-            return f"the answer has {self._shown(answer[cell])!r} at {self.place(cell)}, {asked}"
-        table = None if relations is None else relations[None]
-        if holds(self.structure, table, self._values(answer[None]))[0]:
-            return None
+            told = [
+                repr(self.characters[t]) if t < self.vocab_size else f"token {t}"
+                for t in (answer[cell], question[cell])
+            ]
+            return f"the answer has {told[0]} at {self.place(cell)}, where the question has {told[1]}"
+        values = self._values(answer)
         for relation, numbers, cells in self.constraints_of(relations):
-            one = relation.model_copy(update={"instances": (), "clues": len(numbers)})
-            row = np.array([[[0, *numbers, *cells]]])
-            if not holds(Structure(relations=(one,)), row, self._values(answer[None]))[0]:
-                held = " ".join(self._shown(answer[cell]) for cell in cells)
+            if not evaluate(relation.rule, values[cells], np.array(numbers, np.int64)):
+                held = " ".join(self.characters[answer[cell]] for cell in cells)
                 clues = "".join(f" {number}" for number in numbers)
                 name, where = relation.name.removesuffix(IN_GROUPS), ", ".join(map(self.place, cells))
                 return f"{name}{clues} is broken by {held} at {where}"
-        raise AssertionError("holds and mistake disagree")
-
-    def _shown(self, token: int) -> str:
-        return self.characters[token] if 0 <= token < self.vocab_size else f"token {token}"
+        return None
 
     def constraints_of(self, relations: np.ndarray | None) -> list[Any]:
         """(relation, clue numbers, cells) of the set's own instances, then of a puzzle's (M, 1 + C + P)."""
@@ -317,7 +268,7 @@ class Declared(Puzzle):
     def own(self, relations: np.ndarray | None) -> list[Instance]:
         """The instances of one puzzle (M, 1 + C + P), constants on the right of comparisons as clue numbers."""
         own = listed(self.structure, relations)
-        return [numbered(Instance(r.rule, tuple(cells), numbers, r.places, r.seen)) for r, numbers, cells in own]
+        return [Instance(r.rule, tuple(cells), numbers, r.places, r.seen).unfolded for r, numbers, cells in own]
 
     def place(self, cell: int) -> str:
         """Where a cell lies: rows and columns are counted from 1."""
@@ -347,7 +298,7 @@ class Declared(Puzzle):
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray]:
         """How many solutions CP-SAT finds, 2 for more, and one of them."""
-        found = self._found(question, relations)
+        found = self.solver(question, relations).answer(max_deterministic_time=1e6)
         if found is None:
             return 0, question
         answer = np.where(question == ABSENT, ABSENT, found - self.lowest + FIRST).astype(np.uint8)
@@ -355,10 +306,8 @@ class Declared(Puzzle):
 
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """That CP-SAT finds no solution."""
-        return "no grid obeys all rules and clues" if self._found(question, relations) is None else None
-
-    def _found(self, question: np.ndarray, relations: np.ndarray | None) -> np.ndarray | None:
-        return self.solver(question, relations).answer(max_deterministic_time=1e6)
+        found = self.solver(question, relations).answer(max_deterministic_time=1e6)
+        return "no grid obeys all rules and clues" if found is None else None
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""
@@ -366,16 +315,12 @@ class Declared(Puzzle):
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) uint64, equal for the same clues and relations, values renamed where they are interchangeable."""
-        tables = [None] * len(questions) if relations is None else relations
-        own = [
-            [
-                (r.name, numbers, Instance(r.rule, tuple(cells), (), r.places).ordered)
-                for r, numbers, cells in listed(self.structure, t)
-            ]
-            for t in tables
-        ]
-        pairs = zip(questions, own, strict=True)
-        return np.array([signature(question, each, self.interchangeable) for question, each in pairs], np.uint64)
+        found = []
+        for n, question in enumerate(questions):
+            own = listed(self.structure, None if relations is None else relations[n])
+            told = [(r.name, numbers, tuple(cells if r.places else sorted(cells))) for r, numbers, cells in own]
+            found.append(signature(question, told, self.interchangeable))
+        return np.array(found, np.uint64)
 
     # -- text
 
@@ -397,7 +342,7 @@ class Declared(Puzzle):
     @property
     def typed_as(self) -> dict[str, int]:
         """The token of each character; a space is none, but stands between cells."""
-        return {character: token for character, token in super().typed_as.items() if token != ABSENT}
+        return {character: token for token, character in enumerate(self.characters) if token != ABSENT}
 
     def clues(self, board: str) -> list[Any]:
         """The constraints that a board's characters state, cell by cell; spaces and line ends are passed over.
@@ -422,37 +367,22 @@ class Declared(Puzzle):
             DatasetError: the text is no puzzle of this kind, in words with the place.
         """
         lines = text.split("\n")
-        board = [line for line in lines if ":" not in line]
-        names = {relation.name for relation in self.structure.relations}
-        if broken := next((line for line in board if line.split()[:1] and line.split()[0] in names), None):
-            raise DatasetError(f"{broken!r}: a colon is missing before the cells")
-        tokens = super().parse("\n".join(board))
-        found = [self._typed_relation(line) for line in lines if ":" in line]
-        table = rows(self.structure.relations, [found])
+        tokens = super().parse("\n".join(line for line in lines if ":" not in line))
+        table = rows(self.structure.relations, [[self._typed_relation(line) for line in lines if ":" in line]])
         return tokens, None if table is None else table[0]
 
     def _typed_relation(self, line: str) -> Instance:
         head, _, tail = line.partition(":")
-        name, *numbers = head.split()
+        name, *numbers = head.split() or [""]
         known = {relation.name: relation for relation in self.structure.relations}
-        if name not in known:
+        if (relation := known.get(name)) is None:
             raise DatasetError(f"{line!r}: no relation {name}; this set has {', '.join(known) or 'none'}")
-        relation = known[name]
-        try:
-            clues, cells = (tuple(whole(word, "number") for word in words) for words in (numbers, tail.split()))
-        except DatasetError as error:
+        clues, cells = (tuple(whole(word, "number") for word in words) for words in (numbers, tail.split()))
+        fewest = int(relation.rule[-1] == "n")
+        fits = 0 < len(cells) == len(set(cells)) and len(cells) == (relation.places or len(cells))
+        if not (fits and max(cells) < self.seq_len and fewest <= len(clues) <= relation.clues):
             form = f"{name}{' NUMBER' * relation.clues}: CELL CELL…"
-            raise DatasetError(f"{line!r}: {error}, as `{form}`, cells counted from 0") from None
-        fewest = int(relation.rule is not None and relation.rule[-1] == "n")
-        if not fewest <= len(clues) <= relation.clues:
-            raise DatasetError(f"{line!r}: {name} takes {relation.clues or 'no'} number before the colon")
-        if len(set(cells)) < len(cells):
-            raise DatasetError(f"{line!r}: a cell stands once")
-        stranger = next((cell for cell in cells if cell >= self.seq_len), None)
-        if stranger is not None:
-            raise DatasetError(f"{line!r}: there is no cell {stranger}; cells are 0 to {self.seq_len - 1}")
-        if not cells or (relation.places and len(cells) != relation.places):
-            raise DatasetError(f"{line!r}: {name} joins {relation.places or 'some'} cells, got {len(cells)}")
+            raise DatasetError(f"{line!r}: type `{form}`, different cells from 0 to {self.seq_len - 1}")
         return Instance(relation.rule, cells, clues, relation.places, relation.seen)
 
     def parse(self, text: str) -> np.ndarray:

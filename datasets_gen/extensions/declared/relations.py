@@ -1,4 +1,4 @@
-"""Relations of a set: gathered from the constraints of its puzzles, checked with numpy, turned back into CPMpy."""
+"""Relations of a set: gathered from the constraints of its puzzles, and checked with numpy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from datasets_gen.extensions.declared.expressions import Instance, fold
+from datasets_gen.extensions.declared.expressions import Instance
 from datasets_gen.extensions.declared.rules import evaluate, named
 from datasets_gen.layout import DatasetError
 from datasets_gen.structure import MOST, Relation, Structure
@@ -24,34 +24,33 @@ def gather(always: Sequence[Instance], drawn: Sequence[Sequence[Instance]]) -> t
     Raises:
         DatasetError: a clue number that is too large.
     """
+    every = [each for puzzle in drawn for each in puzzle]
     numbers: dict[Any, set[tuple[int, ...]]] = {}
-    for instance in (each for puzzle in drawn for each in puzzle):
+    for instance in every:
         numbers.setdefault(instance.kind, set()).add(instance.numbers)
     found: dict[Any, dict[str, Any]] = {}
 
     def entry(instance: Instance) -> dict[str, Any]:
         begun = {"rule": instance.rule, "places": instance.places, "seen": instance.seen, "instances": {}}
-        return found.setdefault(instance.kind, begun)
+        return found.setdefault(instance.kind, begun | {"clues": 0, "highest": 0})
 
     for instance in always:
         entry(instance.folded)["instances"][instance.cells] = None
-    for instance in (each for puzzle in drawn for each in puzzle):
+    for instance in every:
         if instance.rule[-1] == "n" and len(numbers[instance.kind]) == 1:
             entry(instance.folded)
             continue
         facts = entry(instance)
-        facts["clues"] = max(facts.get("clues", 0), len(instance.numbers))
-        facts["highest"] = max([facts.get("highest", 0), *instance.numbers])
+        facts["clues"] = max(facts["clues"], len(instance.numbers))
+        facts["highest"] = max([facts["highest"], *instance.numbers])
         if facts["highest"] > MOST:
             raise DatasetError(f"a clue of {named(instance.rule)} is {facts['highest']}; {MOST} is the largest kept")
-    taken: set[str] = set()
-    relations = []
+    relations: dict[str, Relation] = {}
     for facts in found.values():
-        base = ("" if facts.get("seen", True) else "unseen_") + named(facts["rule"])
-        name = next(name for name in (base, *(f"{base}_{n}" for n in range(2, MOST))) if name not in taken)
-        taken.add(name)
-        relations.append(Relation(name=name, **facts | {"instances": tuple(facts["instances"])}))
-    return tuple(relations)
+        base = ("" if facts["seen"] else "unseen_") + named(facts["rule"])
+        name = next(name for name in (base, *(f"{base}_{n}" for n in range(2, MOST))) if name not in relations)
+        relations[name] = Relation(name=name, **facts | {"instances": tuple(facts["instances"])})
+    return tuple(relations.values())
 
 
 def partitioned(
@@ -79,10 +78,11 @@ def partitioned(
             known = (name for name, unit in units.items() if _same(unit, partition))
             name = next(known, f"{relation.name}_{len(groups) + 1}")
             groups[name] = units.get(name, partition)
-        hidden = {"name": f"{relation.name}{IN_GROUPS}", "instances": tuple(filling), "seen": False}
         if left or own or not filling:
-            found.append(relation.model_validate({**dict(relation), "instances": tuple(left)}))
-        found += [relation.model_validate({**dict(relation), **hidden, "clues": 0, "highest": 0})] if filling else []
+            found.append(relation.model_copy(update={"instances": tuple(left)}))
+        if filling:
+            hidden = {"name": f"{relation.name}{IN_GROUPS}", "instances": tuple(filling), "seen": False}
+            found.append(relation.model_copy(update={**hidden, "clues": 0, "highest": 0}))
     return groups, tuple(found)
 
 
@@ -130,7 +130,7 @@ def _row(relations: Sequence[Relation], clues: int, instance: Instance) -> list[
                 return [number, *given, *[-1] * (clues - len(given)), *instance.cells]
             largest = f"at most {relation.clues} numbers from 0 to {relation.highest}"
             raise DatasetError(f"{relation.name} {' '.join(map(str, given))}: the clues of this set are {largest}")
-        if instance.numbers and relation.rule == fold(instance.rule, instance.numbers):
+        if relation.rule == instance.folded.rule:
             return [number, *[-1] * clues, *instance.cells]
     known = ", ".join(relation.name for relation in relations) or "none"
     raise DatasetError(f"no relation of this set holds {named(instance.folded.rule)}; it has {known}")
@@ -154,7 +154,7 @@ def holds(structure: Structure, table: np.ndarray | None, values: np.ndarray) ->
         raise ValueError(f"{', '.join(drawn)}: the instances of each puzzle are needed; hand in `relations`")
     right, clues = np.ones(len(values), bool), structure.clues
     for number, relation in enumerate(structure.relations):
-        for size in sorted({len(cells) for cells in relation.instances}):
+        for size in {len(cells) for cells in relation.instances}:
             cells = np.array([each for each in relation.instances if len(each) == size])  # (I, size)
             right &= evaluate(relation.rule, values[:, cells], np.zeros((len(cells), 0), int)).all(1)
         if table is None:

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from datasets_gen.extensions.declared.lazily import cp
-from datasets_gen.layout import DatasetError
+from datasets_gen.extensions.declared.rules import cp
 
 LIGHT = {"symmetry_level": 0, "linearization_level": 0, "cp_model_presolve": False}  # a model is asked dozens of times
 PATIENCE = 10.0  # deterministic seconds of CP-SAT until a question of the generator counts as too hard
@@ -64,8 +63,6 @@ class Solver:
         self.branches = solver.num_branches
         if status == cp_model.INFEASIBLE:
             return None
-        if status == cp_model.MODEL_INVALID:
-            raise DatasetError(f"CP-SAT refuses the rules: {self._model.validate()}")
         if status == cp_model.UNKNOWN:
             raise TooHard
         self._found = solver.response_proto.solution

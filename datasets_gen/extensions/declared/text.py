@@ -1,4 +1,4 @@
-"""Puzzles as a person types them: signs between cells, maps of cages, clues of lines, edges of a graph."""
+"""Puzzles as `show` prints them: signs between cells, maps of cages, clues of lines, edges of a graph."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from datasets_gen.extensions.declared import shapes
 from datasets_gen.extensions.declared.expressions import Runs
-from datasets_gen.extensions.declared.lazily import cp
 from datasets_gen.extensions.declared.puzzle import ABSENT, Declared, Typed, whole
+from datasets_gen.extensions.declared.rules import cp
 from datasets_gen.family import drawn_lines
 from datasets_gen.layout import DatasetError
 
@@ -19,32 +19,21 @@ LETTERS = "".join(filter(str.isalpha, map(chr, range(0x250))))  # of cages: A to
 PER_LINE = 10  # nodes or edges of a graph
 
 
-def labelled(text: str, *heads: str) -> tuple[list[str], dict[str, str]]:
-    """The lines of a board, and what stands behind each of the heads and its colon.
+def labelled(text: str, *heads: str) -> list[str]:
+    """The board above lines that begin with each of `heads` and a colon, and what stands behind each of these.
 
     Raises:
-        DatasetError: a line with another head, a head twice, or a head that is missing.
+        DatasetError: other lines.
     """
-    board: list[str] = []
-    found: dict[str, str] = {}
-    for line in filter(str.strip, drawn_lines(text)):
-        head, colon, tail = line.partition(":")
-        if not colon:
-            board.append(line)
-        elif head.strip() in heads and head.strip() not in found:
-            found[head.strip()] = tail
-        else:
-            raise DatasetError(f"{line!r}: lines with a colon begin with {' or '.join(heads)}, and each stands once")
-    if missing := [head for head in heads if head not in found]:
-        raise DatasetError(f"no line begins with `{missing[0]}:`; type it below the board")
-    return board, found
+    lines = list(filter(str.strip, drawn_lines(text)))
+    board, told = lines[: -len(heads)], [line.partition(":") for line in lines[-len(heads) :]]
+    if [head for head, _, _ in told] != list(heads) or any(":" in line for line in board):
+        raise DatasetError(f"type {' and '.join(f'`{head}: …`' for head in heads)} below the board, once")
+    return ["\n".join(board), *(tail for _, _, tail in told)]
 
 
 class WithSigns(Declared):
-    """Rows with `<` and `>` between neighbours, and between rows lines of `^` (above < below) and `v`.
-
-    Spaces in a row are passed over; a sign below a row stands under the cell's character.
-    """
+    """Cells with a space, `<` or `>` between neighbours, and between rows lines of `^` (above < below) and `v`."""
 
     form = "signs"
     reserved = "<>^v"
@@ -57,44 +46,30 @@ class WithSigns(Declared):
         for low, high in (each.cells for each in self.own(relations)):
             row, column = divmod(min(low, high), columns)
             beside = abs(low - high) == 1
-            sign = "<>" if beside else "^v"
-            board[2 * row + (not beside), 2 * column + beside] = sign[low > high]
+            board[2 * row + (not beside), 2 * column + beside] = ("<>" if beside else "^v")[low > high]
         return "\n".join("".join(line).rstrip() for line in board[:-1])
 
     def typed(self, text: str) -> Typed:
-        """Digits and signs."""
-        if "\t" in text:
-            raise DatasetError("a tab; type spaces, for a sign stands under its cell")
-        columns, x = self.grid[1], self.cells.flat
-        rows: list[str] = []
-        places: list[int] = []  # of the cells of the last row, in its line
-        signs: dict[tuple[int, int], bool] = {}  # of two cells: is the first one less?
-        for line in filter(str.strip, drawn_lines(text)):
-            if across := not set(line) <= set("^v "):
-                places = [place for place, character in enumerate(line) if character not in "<> "]
-                rows.append("".join(line[place] for place in places))
-            for place, sign in enumerate(line):
-                if sign not in ("<>" if across else "^v"):
-                    continue
-                if across:
-                    before = sum(cell < place for cell in places)
-                    if not 0 < before < len(places):
-                        raise DatasetError(f"{line!r}: {sign} stands between no two cells")
-                elif place in places:
-                    before = places.index(place) + 1
-                else:
-                    raise DatasetError(f"{line!r}: {sign} stands under no cell of the row above")
-                cell = (len(rows) - 1) * columns + before - 1
-                pair = cell, cell + (1 if across else columns)
-                if pair in signs:
-                    raise DatasetError(f"{line!r}: {sign} is the second sign between two cells")
-                signs[pair] = sign in "<^"
-        clues = self.clues("\n".join(rows))
-        if signs and len(rows) != self.grid[0]:
-            raise DatasetError(f"{len(rows)} lines of cells; with signs, type {self.grid[0]} lines of {columns} cells")
-        if any(high >= self.seq_len for _, high in signs):
-            raise DatasetError("a sign stands below the last row")
-        return self.of_constraints([*clues, *(x[a] < x[b] if less else x[b] < x[a] for (a, b), less in signs.items())])
+        """The same; without signs, rows of cells are enough."""
+        if not set(text) & set(self.reserved):
+            return self.of_constraints(self.clues(text))
+        (rows, columns), x = self.grid, self.cells.flat
+        lines = [line.rstrip().ljust(2 * columns - 1) for line in drawn_lines(text)]
+        if [len(line) for line in lines] != [2 * columns - 1] * (2 * rows - 1):
+            raise DatasetError(f"type {2 * rows - 1} lines of at most {2 * columns - 1} characters, as `show` prints")
+        board, found = np.array([list(line) for line in lines]), []
+        for row, column in np.argwhere(np.isin(board, list(self.reserved))).tolist():
+            sign, first = board[row, column], row // 2 * columns + column // 2
+            if (row % 2, column % 2) != ((0, 1) if sign in "<>" else (1, 0)):
+                raise DatasetError(f"{sign} in line {row + 1}, column {column + 1} stands between no two cells")
+            one, other = x[first], x[first + (1 if sign in "<>" else columns)]
+            found.append(one < other if sign in "<^" else other < one)
+            board[row, column] = " "
+        cells = "\n".join(map("".join, board[::2, ::2]))
+        board[::2, ::2] = " "
+        if (board != " ").any():
+            raise DatasetError(f"{board[board != ' '][0]!r} stands where a sign or a space is expected")
+        return self.of_constraints([*self.clues(cells), *found])
 
 
 class WithCages(Declared):
@@ -130,36 +105,27 @@ class WithCages(Declared):
 
     def typed(self, text: str) -> Typed:
         """Board and map, or the map alone."""
-        lines: list[str] = []
-        sums: dict[str, int] = {}
-        for line in filter(str.strip, drawn_lines(text)):
-            if "=" not in line:
-                lines.append(line)
-                continue
-            for word in re.sub(r"\s*=\s*", "=", line).split():
-                name, _, total = word.partition("=")
-                if len(name) != 1:
-                    raise DatasetError(f"{word!r}: type LETTER=SUM for each cage")
-                if name in sums:
-                    raise DatasetError(f"cage {name} has two sums, {sums[name]} and {total}")
-                sums[name] = whole(total, f"sum of cage {name}")
         rows, columns = self.grid
-        if len(lines) not in (rows, 2 * rows):
-            raise DatasetError(f"{len(lines)} lines; type {rows} of the board, and as many of a map of the cages")
-        marked = ["".join(line.split()) for line in lines[-rows:]]
-        if wrong := next((row for row in marked if len(row) != columns), None):
-            raise DatasetError(f"{wrong!r} in the map of the cages has {len(wrong)} cells; type {columns}")
-        cages: dict[str, list[int]] = {}
+        lines, sums, cages = [], dict[str, int](), dict[str, list[int]]()
+        for line in filter(str.strip, drawn_lines(text)):
+            for word in line.split() if "=" in line else ():
+                name, _, total = word.partition("=")
+                if len(name) != 1 or name in sums:
+                    raise DatasetError(f"{word!r}: type LETTER=SUM, once for each cage")
+                sums[name] = whole(total, f"sum of cage {name}")
+            lines += [] if "=" in line else ["".join(line.split())]
+        board, marked = lines[:-rows], lines[-rows:]
+        if len(board) not in (0, rows) or [len(row) for row in marked] != [columns] * rows:
+            raise DatasetError(f"type a board and a map of the cages of {rows} lines of {columns} cells each")
         for cell, name in enumerate("".join(marked)):
             if name != ".":
                 cages.setdefault(name, []).append(cell)
-        for name, cells in cages.items():
-            if not shapes.connected(set(cells), self.grid):
-                raise DatasetError(f"cage {name} is in two places; give each cage a letter of its own")
-        if sums and (unknown := sorted(sums.keys() ^ cages.keys())):
-            raise DatasetError(f"cage {unknown[0]} has {'no cell' if unknown[0] in sums else 'no sum'}")
+        if split := [name for name, cells in cages.items() if not shapes.connected(set(cells), self.grid)]:
+            raise DatasetError(f"cage {split[0]} is in two places; give each cage a letter of its own")
+        if sums and sums.keys() != cages.keys():
+            raise DatasetError(f"cage {min(sums.keys() ^ cages.keys())} has no cell, or no sum")
         caged = self.caged(self.cells.flat, list(cages.values()), [sums[name] for name in cages] if sums else [])
-        return self.of_constraints([*(self.clues("\n".join(lines[:-rows])) if lines[rows:] else []), *caged])
+        return self.of_constraints([*(self.clues("\n".join(board)) if board else []), *caged])
 
 
 class WithRuns(Declared):
@@ -167,39 +133,29 @@ class WithRuns(Declared):
 
     form = "runs"
 
-    def lines(self, x: Any) -> list[Any]:
-        """The rows, then the columns."""
-        return [*x, *x.T]
-
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """Board and runs."""
         runs = {each.cells: each.numbers for each in self.own(relations)}
-        lines = self.lines(np.arange(self.seq_len).reshape(self.grid))
-        told = [" ".join(map(str, runs.get(tuple(line.tolist())) or (0,))) for line in lines]
+        cells = np.arange(self.seq_len).reshape(self.grid)
+        told = [" ".join(map(str, runs.get(tuple(line.tolist())) or (0,))) for line in (*cells, *cells.T)]
         board = super(Declared, self).draw(tokens).split("\n")
         across = [f"{row}  {clue}" for row, clue in zip(board, told, strict=False)]
         return "\n".join([*across, f"columns: {', '.join(told[len(board) :])}"])
 
     def typed(self, text: str) -> Typed:
-        """Board and runs; a row may be its runs alone."""
-        across, found = labelled(text, "columns")
-        down, (rows, columns) = found["columns"].split(","), self.grid
-        if (len(across), len(down)) != (rows, columns):
-            wanted = f"type {rows} lines, then columns: 1 2, 3, … with {columns} parts"
-            raise DatasetError(f"{len(across)} rows and {len(down)} columns of runs; {wanted}")
-        board, clues = [], []
-        for words in map(str.split, across):
-            shown = len(words) > 1 and (len(words[0]) == columns or not words[0].isdecimal())
-            board.append(words[0] if shown else "." * columns)
-            clues.append(words[shown:])
-        clues += map(str.split, down)
+        """Board and runs."""
+        (board, columns), x = labelled(text, "columns"), self.cells
+        across = [line.split() for line in board.split("\n")]
+        clues = [words[1:] for words in across] + [words.split() for words in columns.split(",")]
         runs = [[whole(word, "length of a run") for word in clue] for clue in clues]
-        for line, lengths in enumerate(runs):
-            if not lengths or (0 in lengths and len(lengths) > 1):
-                where = f"row {line + 1}" if line < rows else f"column {line - rows + 1}"
-                raise DatasetError(f"{where} has the runs {lengths}; type lengths from 1, or 0 alone for an empty line")
-        pairs = zip(self.lines(self.cells), ([each for each in line if each] for line in runs), strict=True)
-        return self.of_constraints([*self.clues("\n".join(board)), *(Runs(cells, lengths) for cells, lengths in pairs)])
+        if [len(across), len(runs)] != [len(x), len(x) + len(x.T)]:
+            raise DatasetError(
+                f"{len(across)} rows and {len(runs) - len(across)} columns; type {len(x)} and {len(x.T)}"
+            )
+        if any(not line or (0 in line and len(line) > 1) for line in runs):
+            raise DatasetError("a line has no run, or 0 beside others; type lengths from 1, or 0 alone for none")
+        lines = [Runs(cells, [n for n in line if n]) for cells, line in zip((*x, *x.T), runs, strict=True)]
+        return self.of_constraints([*self.clues("\n".join(words[0] for words in across)), *lines])
 
 
 class WithEdges(Declared):
@@ -218,27 +174,21 @@ class WithEdges(Declared):
 
     def typed(self, text: str) -> Typed:
         """Nodes from 0 to the largest that is named."""
-        x, found, named = self.cells.flat, [], set[tuple[int, ...]]()
+        x, found, largest = self.cells.flat, [], -1
         for word in text.split():
             node, edge = re.fullmatch("([0-9]{1,9})=(.)", word), re.fullmatch("([0-9]{1,9})-([0-9]{1,9})", word)
-            ends = tuple(sorted({int(part) for part in (node.groups()[:1] if node else edge.groups() if edge else ())}))
-            if (
-                len(ends) < (1 if node else 2)
-                or max(ends) >= self.seq_len
-                or (node and node[2] not in self.characters[1:])
-            ):
+            ends = sorted(int(end) for end in (node.groups()[:1] if node else edge.groups() if edge else ()))
+            colour = node[2] if node else "."
+            if not ends or len({*ends}) < len(ends) or max(ends) >= self.seq_len or colour not in self.characters[1:]:
                 wanted = f"type NODE={'|'.join(self.values)} or NODE-NODE, nodes from 0 to {self.seq_len - 1}"
                 raise DatasetError(f"{word!r}: {wanted}")
-            if ends in named:
-                raise DatasetError(f"{word!r}: this {'node' if node else 'edge'} stands twice")
-            named.add(ends)
-            if node and node[2] in self.values:
-                found.append(x[ends[0]] == self.lowest + self.values.index(node[2]))
-            elif edge:
+            largest = max(largest, *ends)
+            if edge:
                 found.append(x[ends[0]] != x[ends[1]])
-        if not named:
+            elif colour != ".":
+                found.append(x[ends[0]] == self.lowest + self.values.index(colour))
+        if largest < 0:
             raise DatasetError("the text names no node; type NODE=. and NODE-NODE")
-        largest = max(map(max, named))
         return self.of_constraints(found, np.arange(self.seq_len) > largest)
 
 

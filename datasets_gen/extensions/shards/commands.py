@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import Any
 
-from datasets_gen.arguments import OUTPUT_OPTIONS
-from datasets_gen.commands import COMMANDS
-from datasets_gen.extensions.shards import merge
-from datasets_gen.extensions.shards.results import Shard, common, folder_of, kept, making
+from datasets_gen.arguments import OUTPUT_OPTIONS, add_command, add_processes
+from datasets_gen.commands import COMMANDS, build_parser
+from datasets_gen.extensions.shards.results import Shard, making
+from datasets_gen.layout import DatasetError, read_json
 from datasets_gen.typed import quoted, typed
+from datasets_gen.version import __version__
+
+OWN = {"command", "directory", "instead", "interrupted", "output_dir", "processes", "shard"}  # may differ
+EXAMPLE = """\
+example, the first two on a machine each:
+  python -m datasets_gen sudoku --mix extreme --output-dir data/extreme --shard 1/2
+  python -m datasets_gen sudoku --mix extreme --output-dir data/extreme --shard 2/2
+  python -m datasets_gen merge data/extreme
+"""
 
 
 def add_shard(parser: argparse.ArgumentParser) -> None:
@@ -26,11 +39,7 @@ def add_shard(parser: argparse.ArgumentParser) -> None:
 
 
 def shard_of(text: str) -> tuple[int, int]:
-    """The (index, count) that i/n names, index from 0.
-
-    Raises:
-        ArgumentTypeError: no two numbers, or not 1 <= i <= n.
-    """
+    """The (index, count) that i/n names, index from 0."""
     index, _, of = text.partition("/")
     if not (index.isdecimal() and of.isdecimal() and 1 <= int(index) <= int(of)):
         raise argparse.ArgumentTypeError(f"{text} is no shard; type 1/5 to 5/5 for five of them")
@@ -46,10 +55,66 @@ def run(generate: Callable[[argparse.Namespace], None], options: argparse.Namesp
     shard = Shard(folder_of(options.output_dir), common(options), index, of)
     merge_all = typed(f"python -m datasets_gen merge {quoted(options.output_dir)}")
     options.instead = f"{shard.folder}: shard {index + 1}/{of}; after all {of}: {merge_all}"
-    options.interrupted = kept(options.output_dir)
+    options.interrupted = kept_in(shard.folder)
     with making(shard):
         generate(options)
 
 
+def add_merge(commands: argparse._SubParsersAction) -> None:
+    """Add the `merge` command."""
+    parser = add_command(
+        commands,
+        "merge",
+        merge,
+        "merge the parts that --shard made into a set",
+        "Makes the set DIR from its shards in DIR.shards. The set has the same bytes as a set that one machine makes "
+        "without --shard. The command computes the results that are missing, for example those of a lost shard, and "
+        "stores them in DIR.shards. If you run the command of a shard again, it continues from its last result. The "
+        "shards are pickles: merge only shards that you made.",
+        EXAMPLE,
+    )
+    parser.add_argument("directory", type=Path, metavar="DIR", help="the --output-dir of the shards")
+    add_processes(parser)
+
+
+def merge(options: argparse.Namespace) -> None:
+    """Make the set as the command of its shards says.
+
+    Raises:
+        DatasetError: there are no shards, or those of another version, or the set cannot be made.
+    """
+    folder = folder_of(options.directory)
+    options.interrupted = kept_in(folder)
+    if not (folder / "options.json").is_file():
+        made = f"--output-dir {quoted(options.directory)} --shard 1/2"
+        raise DatasetError(f"no shards at {folder}; make them with {made}")
+    stated = read_json(folder / "options.json")
+    words = [stated["generator"], "--output-dir", str(options.directory)]
+    again = build_parser(words).parse_args(words)
+    vars(again).update({key: value for key, value in stated.items() if key in vars(again)}, processes=options.processes)
+    with making(Shard(folder, common(again))):
+        again.command(again)
+    print(f"{folder} can be removed")
+
+
+def folder_of(directory: Path) -> Path:
+    """Where the shards of a set are kept."""
+    return directory.with_name(f"{directory.name}.shards")
+
+
+def kept_in(folder: Path) -> str:
+    """What Ctrl-C prints where results are kept."""
+    return f"interrupted: {folder} keeps what was made; the same command goes on there"
+
+
+def common(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that decide what the set holds, as JSON gives them back; of a page of one's own its text, too."""
+    found = {name: value for name, value in vars(options).items() if name not in OWN} | {"version": __version__}
+    page = Path(options.generator)
+    if page.suffix == ".py":
+        found["sha256 of the page"] = hashlib.sha256(page.read_bytes()).hexdigest()
+    return dict(json.loads(json.dumps(found)))
+
+
 OUTPUT_OPTIONS.append(add_shard)
-COMMANDS.append(merge.add_parser)
+COMMANDS.append(add_merge)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-import traceback
 from functools import cache
 from pathlib import Path
 
@@ -35,14 +34,7 @@ def page_named(name: str) -> type[Declared]:
     if path.suffix != ".py" or not path.is_file() or spec is None or spec.loader is None:
         raise DatasetError(f"no page {name}; there are {', '.join(pages())}, or name a Python file of your own")
     module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        where = f" (line {lines[-1]})" if lines else ""
-        raise DatasetError(f"{name} cannot be imported{where}: {type(error).__name__}: {error}") from error
+    spec.loader.exec_module(module)
     found = [each for each in vars(module).values() if _is_page(each, module.__name__)]
     if len(found) != 1:
         raise DatasetError(f"{name} has {len(found)} classes on Declared; one page is one class")

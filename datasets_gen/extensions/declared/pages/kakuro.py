@@ -40,11 +40,12 @@ class Kakuro(Declared):
 
     def typed(self, text):
         """A board of . and #, and below it the sums in reading order: `rows: 12 7 …` and `columns: …`."""
-        board, found = labelled(text, "rows", "columns")
-        clues = self.clues("\n".join(board))
-        walls = np.array(list("".join("".join(board).split()))).reshape(self.grid) == "#"
-        sums = [[whole(word, "sum") for word in found[head].split()] for head in ("rows", "columns")]
-        for head, runs, given in zip(("rows", "columns"), shapes.segments(~walls), sums, strict=True):
-            if len(given) != len(runs):
-                raise DatasetError(f"{len(given)} sums of {head}; the board has {len(runs)} runs in {head}")
+        board, *told = labelled(text, "rows", "columns")
+        clues = self.clues(board)
+        walls = np.array(list("".join(board.split()))).reshape(self.grid) == "#"
+        sums = [[whole(word, "sum") for word in words.split()] for words in told]
+        if list(map(len, sums)) != list(map(len, runs := shapes.segments(~walls))):
+            raise DatasetError(
+                f"the board has {len(runs[0])} runs in rows and {len(runs[1])} in columns; type their sums"
+            )
         return self.of_constraints([*clues, *self.runs(self.cells, walls, [*sums[0], *sums[1]])])
