@@ -98,9 +98,6 @@ def addition_splits(
     shared by the operands of a sum, each operand then uniform among the numbers of so many digits. Ratings are
     the number of digits.
     mixed: every operand has its own number of digits; the rating is that of the longest.
-
-    Raises:
-        DatasetError: more sums than there are.
     """
     seen: set[tuple[int, ...]] = set()
     splits = {}

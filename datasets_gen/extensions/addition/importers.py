@@ -49,11 +49,7 @@ class _Line(BaseModel):
 
 
 def read_sums(path: Path) -> list[list[int]]:
-    """The operands of every line; blank lines are passed over.
-
-    Raises:
-        DatasetError: a missing file, or a faulty or wrong sum; the text names its line.
-    """
+    """The operands of every line; blank lines are passed over."""
     sums = []
     with text_file(path) as file:
         for number, line in enumerate(file, 1):

@@ -123,11 +123,7 @@ class Addition(Puzzle):
         return "+".join(str(operand).zfill(width) for operand in operands) + "= "
 
     def read(self, question: Iterable[int]) -> list[int]:
-        """The operands of a question (S,).
-
-        Raises:
-            DatasetError: what stands before '=' is no sum, or one too long for this family.
-        """
+        """The operands of a question (S,)."""
         text = "".join(CHARACTERS[token] if token < len(CHARACTERS) else "?" for token in question)
         terms = text.partition("=")[0].split("+")
         if not all(term.isdecimal() and len(term) <= self.digits for term in terms):
@@ -222,11 +218,7 @@ class Addition(Puzzle):
         return self._prompt(self.read(question)) + self.draw(tokens).lstrip()
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a typed sum such as `12+34=`; an answer behind '=' is left out.
-
-        Raises:
-            DatasetError: no such sum.
-        """
+        """Tokens (S,) of a typed sum such as `12+34=`; an answer behind '=' is left out."""
         typed = SUM.fullmatch(text)
         if typed is None:
             raise DatasetError(f"{brief(text.strip())} is no sum; type whole numbers with + between them, as 12+34=")

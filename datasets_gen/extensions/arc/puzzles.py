@@ -73,9 +73,6 @@ class Arc(SquareBoard):
     """Tokens: 0 padding, 1 end of the grid, 2..11 the colours; unscored are the cells outside of the grid.
 
     Published boards have 30×30 cells; smaller ones hold tasks of small grids in fewer tokens (ours).
-
-    Raises:
-        DatasetError: a board that no grid has.
     """
 
     size: int = SIDE
@@ -135,11 +132,7 @@ class Arc(SquareBoard):
         return super().signatures(np.array(moved).reshape(len(questions), 2 * self.seq_len), answers)
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a grid typed as lines of digits, or of a whole board: framed as `draw` does, or in one line.
-
-        Raises:
-            DatasetError: lines of different lengths, other characters, or no grid bounded by ends.
-        """
+        """Tokens (S,) of a grid typed as lines of digits, or of a whole board: framed as `draw` has it, or one line."""
         rows, framed = unframed(drawn_lines(text))
         if framed or (len(rows) == 1 and len(rows[0]) == self.seq_len):
             tokens = super().parse("\n".join(rows))

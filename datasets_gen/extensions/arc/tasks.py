@@ -58,11 +58,7 @@ def _beside(path: Path, kind: str) -> Path:
 
 
 def read_tasks(path: Path) -> dict[str, Task]:
-    """The tasks of a challenges file with the solutions of the file beside it where there is one, or of a task file.
-
-    Raises:
-        DatasetError: a missing file, or a faulty task, pair or grid; the text names it.
-    """
+    """The tasks of a challenges file with the solutions of the file beside it where there is one, or of a task file."""
     content = read_json(path)
     if isinstance(content, dict) and content.keys() >= {"train", "test"}:
         content = {path.stem: content}  # one task, as the repositories of ARC-AGI keep them
@@ -91,9 +87,6 @@ def tasks_asked(directory: Path, identifiers: list[str], split: Split) -> dict[s
     """The tasks whose test inputs a set asks about: from its test_puzzles.json; without the file, from its pairs.
 
     identifiers, split: of the set's test split; the puzzles that are not augmented hold the pairs.
-
-    Raises:
-        DatasetError: the file is faulty.
     """
     path = directory / TASKS
     if path.exists():

@@ -36,9 +36,6 @@ def score(
 
     Returns:
         pass_at: by K. tasks: how many. unanswered: test inputs that no prediction is for; counted as wrong.
-
-    Raises:
-        DatasetError: an identifier or an input of no test task.
     """
     asked = {name: [_key(np.array(pair["input"])) for pair in task["test"]] for name, task in tasks.items()}
     votes: dict[tuple[str, Key], dict[Key, list[float]]] = defaultdict(lambda: defaultdict(list))

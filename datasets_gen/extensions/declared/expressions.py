@@ -68,11 +68,7 @@ class _Cell(int):
 
 
 def instances(constraints: Any, cells: Mapping[str, int]) -> list[Instance]:
-    """Every constraint of a nested list, in order; `cells` numbers the variables by their names.
-
-    Raises:
-        DatasetError: a constraint that no relation holds, or one over other variables than the cells.
-    """
+    """Every constraint of a nested list, in order; `cells` numbers the variables by their names."""
     if isinstance(constraints, Unseen):
         return [_ordered(_tree(constraints.constraint, cells), seen=False)]
     if isinstance(constraints, Runs):

@@ -133,11 +133,6 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made |
     """A random puzzle; None where it has several solutions with every clue shown, and may not.
 
     Where it may, `answers` of them are drawn, and those that differ are kept: labels then follow their distribution.
-
-    Raises:
-        NoSolution: the page asked for a grid that does not exist.
-        TooHard: CP-SAT needs too long.
-        DatasetError: the page contradicts itself.
     """
     drawn = puzzle.puzzle(puzzle.cells, rng, partial(puzzle.fill, rng))
     answer = np.asarray(drawn.answer, np.int64).ravel()
@@ -241,11 +236,7 @@ def _needed(
 def declared_splits(
     name: str, counts: dict[str, int], *, clues: int | None = None, seed: int = 0, processes: int | None = None
 ) -> tuple[Declared, dict[str, Split]]:
-    """The puzzle with the relations of its set, and splits of `counts` puzzles each.
-
-    Raises:
-        DatasetError: the page contradicts itself, or brings too few puzzles.
-    """
+    """The puzzle with the relations of its set, and splits of `counts` puzzles each."""
     puzzle = page_named(name)()
     seen: set[int] = set()
     made: dict[str, list[Made]] = {}

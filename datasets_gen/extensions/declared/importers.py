@@ -54,7 +54,7 @@ def bench_board(entry: Entry) -> tuple[Board, str]:
             cells += "#"
         elif (value := int(character, 36)) > 15:
             cells += "." * (value - 15)
-        elif walls:
+        elif walls and value < 15:
             cells += str(value % 5) + "." * (value // 5)
         else:
             cells += str(value)
@@ -84,11 +84,7 @@ SUITES = {
 
 
 def read_suite(path: Path, name: str, only: str | None) -> tuple[str, list[tuple[str, Board, str]]]:
-    """The kind of a file's puzzles, and (file and line, board, text) of each; only: this kind of several.
-
-    Raises:
-        DatasetError: a missing file, a faulty line, or none that can be read; the text says what there is.
-    """
+    """The kind of a file's puzzles, and (file and line, board, text) of each; only: this kind of several."""
     suite = SUITES[name]
     found, others = defaultdict[str, list[tuple[str, Board, str]]](list), Counter[str]()
     with text_file(path) as file:
@@ -115,9 +111,6 @@ def suite_split(kind: str, found: list[tuple[str, Board, str]], like: Path | Non
     """The puzzle, and the split of those that have its size.
 
     like: a set of a declared puzzle, whose relations these are read with.
-
-    Raises:
-        DatasetError: a puzzle that the rules refuse, or that has no solution.
     """
     if "sudoku" in kind:
         puzzle: Puzzle = Sudoku(len(found[0][1]))

@@ -73,11 +73,7 @@ class Declared(Puzzle):
 
     @classmethod
     def of_task(cls, task: Mapping[str, Any], structure: Structure | None) -> Self:
-        """The puzzle of a set: what dataset.json states goes before what the page says now.
-
-        Raises:
-            DatasetError: a fact of another type, or a rule that no operator makes.
-        """
+        """The puzzle of a set: what dataset.json states goes before what the page says now."""
         facts = {name: task[name] for name in ("name", *FACTS)}
         if wrong := next((name for name, kind in FACTS.items() if type(facts[name]) is not kind), None):
             raise DatasetError(f"task {facts} describes no puzzle: {wrong} is {facts[wrong]!r}; regenerate the set")
@@ -160,11 +156,7 @@ class Declared(Puzzle):
         return [self.lowest + i for i, value in enumerate(self.values) if value not in self.shown_only]
 
     def read(self, constraints: Any) -> tuple[dict[int, int], list[Instance]]:
-        """The clues in cells and the other instances among constraints.
-
-        Raises:
-            DatasetError: no relation for a constraint, a clue that is no value, or two for a cell.
-        """
+        """The clues in cells and the other instances among constraints."""
         givens: dict[int, int] = {}
         others = []
         for instance in instances(constraints, self._numbers):
@@ -174,9 +166,8 @@ class Declared(Puzzle):
             cell, value = instance.cells[0], instance.numbers[0]
             if not self.lowest <= value < self.lowest + len(self.values):
                 raise DatasetError(f"clue {value} of cell {cell} is no value of {self.name}: {self.values}")
-            if cell in givens:
+            if givens.setdefault(cell, value) != value:
                 raise DatasetError(f"cell {cell} has two clues: {givens[cell]} and {value}")
-            givens[cell] = value
         return givens, others
 
     @cached_property
@@ -196,11 +187,7 @@ class Declared(Puzzle):
         ]
 
     def fill(self, rng: np.random.Generator, constraints: Sequence[Any] = (), hidden: Sequence[Any] = ()) -> np.ndarray:
-        """A random grid of values that obeys `always` and constraints; `hidden` ones are of no known relation.
-
-        Raises:
-            NoSolution: there is none.
-        """
+        """A random grid of values that obeys `always` and constraints; `hidden` ones are of no known relation."""
         givens, own = self.read(list(constraints))
         if own or hidden:
             solver = Solver(self.cells.flat, self.domains({}), [*self.posted([*self.always_instances, *own]), *hidden])
@@ -325,11 +312,7 @@ class Declared(Puzzle):
     # -- text
 
     def of_constraints(self, constraints: Any, absent: np.ndarray | None = None) -> Typed:
-        """Tokens (S,) and relations (M, 1 + C + P) of the question that constraints over `cells` state.
-
-        Raises:
-            DatasetError: a constraint that no relation of the set holds.
-        """
+        """Tokens (S,) and relations (M, 1 + C + P) of the question that constraints over `cells` state."""
         givens, own = self.read(constraints)
         tokens = np.full(self.seq_len, BLANK, np.uint8)
         if absent is not None:
@@ -345,11 +328,7 @@ class Declared(Puzzle):
         return {character: token for token, character in enumerate(self.characters) if token != ABSENT}
 
     def clues(self, board: str) -> list[Any]:
-        """The constraints that a board's characters state, cell by cell; spaces and line ends are passed over.
-
-        Raises:
-            DatasetError: a foreign character or a wrong number of cells.
-        """
+        """The constraints that a board's characters state, cell by cell; spaces and line ends are passed over."""
         tokens = super().parse(board)
         cells, lowest = self.cells.flat, self.lowest - FIRST
         return [cells[cell] == int(tokens[cell]) + lowest for cell in np.flatnonzero(tokens >= FIRST)]
@@ -361,11 +340,7 @@ class Declared(Puzzle):
         return "\n".join([super().draw(tokens), *lines])
 
     def typed(self, text: str) -> Typed:
-        """Tokens (S,) and relations (M, 1 + C + P) of a typed puzzle.
-
-        Raises:
-            DatasetError: the text is no puzzle of this kind, in words with the place.
-        """
+        """Tokens (S,) and relations (M, 1 + C + P) of a typed puzzle."""
         lines = text.split("\n")
         tokens = super().parse("\n".join(line for line in lines if ":" not in line))
         table = rows(self.structure.relations, [[self._typed_relation(line) for line in lines if ":" in line]])
@@ -401,11 +376,7 @@ def signature(question: np.ndarray, own: Iterable[Any], interchangeable: bool) -
 
 
 def whole(word: str, what: str) -> int:
-    """The whole number that a word is.
-
-    Raises:
-        DatasetError: it is none; `what` it should be.
-    """
+    """The whole number that a word is."""
     if not re.fullmatch("[0-9]{1,9}", word):
         raise DatasetError(f"{word!r} is no {what}; type a whole number")
     return int(word)

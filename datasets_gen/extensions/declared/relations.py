@@ -20,9 +20,6 @@ def gather(always: Sequence[Instance], drawn: Sequence[Sequence[Instance]]) -> t
     """The relations of a set: `always` holds for every puzzle, each list of `drawn` for one.
 
     A clue number that never varies becomes a part of the rule.
-
-    Raises:
-        DatasetError: a clue number that is too large.
     """
     every = [each for puzzle in drawn for each in puzzle]
     numbers: dict[Any, set[tuple[int, ...]]] = {}
@@ -103,11 +100,7 @@ def _filling(instances: Sequence[tuple[int, ...]], cells: int) -> list[tuple[int
 
 
 def rows(relations: Sequence[Relation], puzzles: Sequence[Iterable[Instance]]) -> np.ndarray | None:
-    """Instances of N puzzles as an array (N, M, 1 + C + P) int16; None where the relations are those of every puzzle.
-
-    Raises:
-        DatasetError: an instance that no relation of the set holds.
-    """
+    """Instances of N puzzles as an array (N, M, 1 + C + P) int16; None where every puzzle has the same."""
     clues = max((relation.clues for relation in relations), default=0)
     found = [[_row(relations, clues, instance) for instance in instances] for instances in puzzles]
     if not any(found) and all(relation.instances for relation in relations):
@@ -145,11 +138,7 @@ def listed(structure: Structure, table: np.ndarray | None) -> Iterator[tuple[Rel
 
 
 def holds(structure: Structure, table: np.ndarray | None, values: np.ndarray) -> np.ndarray:
-    """Whether the values (N, S) of N answers obey every relation; table: rows (N, M, 1 + C + P).
-
-    Raises:
-        ValueError: no table, and a relation has instances of single puzzles alone.
-    """
+    """Whether the values (N, S) of N answers obey every relation; table: rows (N, M, 1 + C + P)."""
     if table is None and (drawn := [each.name for each in structure.relations if not each.instances]):
         raise ValueError(f"{', '.join(drawn)}: the instances of each puzzle are needed; hand in `relations`")
     right, clues = np.ones(len(values), bool), structure.clues

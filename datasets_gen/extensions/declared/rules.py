@@ -150,11 +150,7 @@ def _automaton(cells: list[Any], lengths: list[int]) -> Any:
 
 
 def check(rule: Rule, name: str, places: int) -> None:
-    """Refuse a rule of an edited file.
-
-    Raises:
-        DatasetError: it is none of those that the top of this file describes.
-    """
+    """Refuse a rule of an edited file."""
     try:
         evaluate(rule, np.zeros((1, places or 2), int), np.zeros((1, 1), int))
     except Exception:

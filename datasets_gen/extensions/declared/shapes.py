@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -75,17 +77,8 @@ def segments(open_cells: np.ndarray) -> tuple[list[list[int]], list[list[int]]]:
 
 
 def _runs(numbers: np.ndarray, open_cells: np.ndarray) -> list[list[int]]:
-    found = []
-    for line, is_open in zip(numbers, open_cells, strict=True):
-        run: list[int] = []
-        for cell, here in zip(line.tolist(), is_open.tolist(), strict=True):
-            if here:
-                run.append(cell)
-            elif run:
-                found.append(run)
-                run = []
-        found += [run] if run else []
-    return found
+    lines = [zip(*line, strict=True) for line in zip(numbers.tolist(), open_cells.tolist(), strict=True)]
+    return [[cell for cell, _ in run] for line in lines for here, run in groupby(line, itemgetter(1)) if here]
 
 
 def walls(grid: tuple[int, int], rng: np.random.Generator, share: float, shortest: int) -> np.ndarray:

@@ -49,11 +49,7 @@ class Solver:
         domain.extend(ranges)
 
     def answer(self, **settings: Any) -> np.ndarray | None:
-        """A solution (S,), None where there is none.
-
-        Raises:
-            TooHard: CP-SAT found neither within `PATIENCE`.
-        """
+        """A solution (S,), None where there is none."""
         from ortools.sat.python import cp_model
 
         solver = cp_model.CpSolver()

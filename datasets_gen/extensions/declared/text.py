@@ -20,11 +20,7 @@ PER_LINE = 10  # nodes or edges of a graph
 
 
 def labelled(text: str, *heads: str) -> list[str]:
-    """The board above lines that begin with each of `heads` and a colon, and what stands behind each of these.
-
-    Raises:
-        DatasetError: other lines.
-    """
+    """The board above lines that begin with each of `heads` and a colon, and what stands behind each of these."""
     lines = list(filter(str.strip, drawn_lines(text)))
     board, told = lines[: -len(heads)], [line.partition(":") for line in lines[-len(heads) :]]
     if [head for head, _, _ in told] != list(heads) or any(":" in line for line in board):
@@ -68,7 +64,7 @@ class WithSigns(Declared):
         cells = "\n".join(map("".join, board[::2, ::2]))
         board[::2, ::2] = " "
         if (board != " ").any():
-            raise DatasetError(f"{board[board != ' '][0]!r} stands where a sign or a space is expected")
+            raise DatasetError(f"'{board[board != ' '][0]}' stands where a sign or a space is expected")
         return self.of_constraints([*self.clues(cells), *found])
 
 
@@ -187,8 +183,8 @@ class WithEdges(Declared):
                 found.append(x[ends[0]] != x[ends[1]])
             elif colour != ".":
                 found.append(x[ends[0]] == self.lowest + self.values.index(colour))
-        if largest < 0:
-            raise DatasetError("the text names no node; type NODE=. and NODE-NODE")
+        if largest < 0 or len({*text.split()}) < len(text.split()):
+            raise DatasetError("the text names no node, or says something twice; type NODE=. and NODE-NODE")
         return self.of_constraints(found, np.arange(self.seq_len) > largest)
 
 

@@ -78,11 +78,7 @@ def add_merge(commands: argparse._SubParsersAction) -> None:
 
 
 def merge(options: argparse.Namespace) -> None:
-    """Make the set as the command of its shards says.
-
-    Raises:
-        DatasetError: there are no shards, or those of another version, or the set cannot be made.
-    """
+    """Make the set as the command of its shards says."""
     folder = folder_of(options.directory)
     options.interrupted = kept_in(folder)
     if not (folder / "options.json").is_file():

@@ -42,11 +42,7 @@ class Shard:
         function: Callable[[Task], Result],
         tasks: Iterable[Task],
     ) -> Iterator[Result]:
-        """function(task) for the tasks of this shard, in order: read where it is kept, else computed and kept.
-
-        Raises:
-            DatasetError: the folder holds shards of another set.
-        """
+        """function(task) for the tasks of this shard, in order: read where it is kept, else computed and kept."""
         tasks = iter(tasks)
         if (first := next(tasks, None)) is None:
             return iter(())

@@ -51,11 +51,7 @@ MEASURED: dict[str, str] = {
 
 @cache
 def sample(name: str) -> tuple[Puzzle, dict[str, Split]]:
-    """A few puzzles of a page with every clue shown, and the puzzle with their relations.
-
-    Raises:
-        DatasetError: the extra `puzzles` is not installed.
-    """
+    """A few puzzles of a page with every clue shown, and the puzzle with their relations."""
     from datasets_gen.extensions.declared.generate import declared_splits
 
     return declared_splits(name, {"train": SAMPLE}, clues=10**6, processes=1)

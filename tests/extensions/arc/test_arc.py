@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typed_texts import Case, reading_tests
+from typed_texts import page as page
 
 from datasets_gen.__main__ import main
 from datasets_gen.extensions.arc.build import arc_splits
@@ -15,6 +17,7 @@ from datasets_gen.extensions.arc.puzzles import Arc, Augmentation, crop, grid_of
 from datasets_gen.extensions.arc.tasks import tasks_asked
 from datasets_gen.extensions.arc.vote import score
 from datasets_gen.layout import DatasetError, read_identifiers, read_metadata, read_split
+from datasets_gen.parallel import seeded
 from datasets_gen.puzzles import family_of
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -60,7 +63,7 @@ def test_arc_tasks_round_trip_and_the_vote_undoes_every_augmentation(made, tmp_p
         rows = [index for index, identifier in enumerate(asked) if identifier == name]
         assert [grid_of(test.labels[row]).tolist() for row in rows] == grids
     zeros = np.zeros(len(asked))
-    assert score(asked, test.inputs, test.labels, zeros, tasks).pass_at == {1: 1.0, 2: 1.0}
+    assert score(asked, test.inputs, test.labels, zeros, tasks)["pass_at"] == {"1": 1.0, "2": 1.0}
     (tmp_path / "set/test_puzzles.json").unlink()
     found = tasks_asked(tmp_path / "set", names, test)
     assert {name: task["test"] for name, task in found.items()} == {name: task["test"] for name, task in tasks.items()}
@@ -109,10 +112,10 @@ def naive_undo(name, grid):
 
 
 def naive_pass(names, inputs, outputs, halting, tasks, k, side):
-    """pass@k, and the k best grids of every test input."""
-    total, best = 0.0, {}
+    """pass@k."""
+    total = 0.0
     for task, pairs in tasks.items():
-        for number, pair in enumerate(pairs["test"]):
+        for pair in pairs["test"]:
             cast = []
             for name, question, output, value in zip(names, inputs, outputs, halting, strict=True):
                 asked = naive_undo(name, naive_crop(question.reshape(side, side).tolist()))
@@ -121,9 +124,8 @@ def naive_pass(names, inputs, outputs, halting, tasks, k, side):
             counts = Counter(grid for grid, _ in cast)
             means = {grid: sum(value for other, value in cast if other == grid) / counts[grid] for grid in counts}
             ranked = sorted(counts, key=lambda grid: (-counts[grid], -means[grid]))
-            best[task, number] = ranked[:k]
             total += (tuple(map(tuple, pair["output"])) in ranked[:k]) / len(pairs["test"])
-    return total / len(tasks), best
+    return total / len(tasks)
 
 
 def wrongly_ended(outputs, rng, side):
@@ -153,7 +155,7 @@ DAMAGES = {"perfect": lambda outputs, *_: outputs, "wrongly ended": wrongly_ende
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_score_is_the_naive_one(damage, seed):
     side, rng = 10, np.random.Generator(np.random.PCG64(seed))
     tasks = {}
@@ -171,15 +173,13 @@ def test_the_score_is_the_naive_one(damage, seed):
     asked = [names[i] for i in order]
     found = score(asked, test.inputs[order], outputs[order], halting[order], tasks, ks=(1, 2, 3))
     for k in (1, 2, 3):
-        expected, best = naive_pass(asked, test.inputs[order], outputs[order], halting[order], tasks, k, side)
-        assert found.pass_at[k] == pytest.approx(expected, abs=1e-12)
-        for (task, number), grids in best.items():
-            assert [tuple(map(tuple, grid.tolist())) for grid in found.attempts[task][number][:k]] == grids
+        expected = naive_pass(asked, test.inputs[order], outputs[order], halting[order], tasks, k, side)
+        assert found["pass_at"][str(k)] == pytest.approx(expected, abs=1e-12)
     if damage in ("perfect", "wrongly ended"):
-        assert found.pass_at[2] > 0.9  # an end mark outside of the largest rectangle changes nothing
+        assert found["pass_at"]["2"] > 0.9  # an end mark outside of the largest rectangle changes nothing
     if damage == "noisy":
-        assert 0 < found.pass_at[1] < found.pass_at[3]
-    assert found.unanswered == []
+        assert 0 < found["pass_at"]["1"] < found["pass_at"]["3"]
+    assert found["unanswered"] == 0
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.data())
@@ -193,15 +193,10 @@ def test_the_score_says_what_it_cannot_count():
     tasks = {"a": {"train": [], "test": [{"input": [[1]], "output": [[2]]}, {"input": [[3]], "output": [[4]]}]}}
     boards = np.array([tokens_of(np.array([[colour]]), side=3) for colour in (1, 2, 4)])
     found = score(["a"], boards[:1], boards[1:2], np.ones(1), tasks)
-    assert found.pass_at == {1: 0.5, 2: 0.5}
-    assert found.unanswered == [("a", 1)]
-    assert found.attempts["a"][1] == []
+    assert found == {"pass_at": {"1": 0.5, "2": 0.5}, "tasks": 1, "unanswered": 1}
     for name, question in (("b", boards[:1]), ("a", boards[1:2])):
         with pytest.raises(DatasetError, match="no test task has this name and input"):
             score([name], question, boards[1:2], np.ones(1), tasks)
-    del tasks["a"]["test"][1]["output"]
-    with pytest.raises(DatasetError, match="test pair 2 has no output"):
-        score(["a"], boards[:1], boards[1:2], np.ones(1), tasks)
 
 
 def test_a_few_tasks_on_a_small_board(tmp_path, refused):
@@ -215,11 +210,9 @@ def test_a_few_tasks_on_a_small_board(tmp_path, refused):
     assert json.loads((tmp_path / "set/test_puzzles.json").read_text()).keys() == {"66e6c45b", "6ea4a07e"}
     assert read_identifiers(tmp_path / "set", metadata)[1] == "66e6c45b"
     for more, message in (
-        (["--tasks", "66e6c45c"], "no task '66e6c45c' in the sources; did you mean 66e6c45b?"),
-        (["--tasks", "66e6c45b", "--size", "3"], "the input has 4x4 cells, more than a board of --size 3"),
+        (["--tasks", "66e6c45c"], "no task '66e6c45c' in the sources"),
+        (["--tasks", "66e6c45b", "--size", "3"], "a grid has 4 rows or columns, more than a board of --size 3"),
         (["--size", "31"], "31x31"),
-        (["--augmentations", "-1"], "--augmentations -1"),
-        (["--augmentations", "9999999"], "--augmentations 9999999"),
         (["--split", "validation"], "validation"),
     ):
         refused([*words, tmp_path / "other", *more], message)
@@ -243,14 +236,22 @@ def test_a_grid_is_typed_alone_or_as_the_whole_board(text):
     ("text", "words"),
     [
         ("12\n3", "all of the same length"),
-        ("12\n\n34", "all of the same length"),
         ("1٣\n34", "lines of digits 0-9"),
         ("1234\n1234", "a grid of 2x4; at most 3x3"),
         ("|12|\n|34|", "4 cells; a board of arc has 3x3 = 9"),
-        ("|12 |\n|34 |\n|   |", "the question is no 2x2 grid bounded by ends"),
+        ("|12 |\n|34 |\n|   |", "the question is no grid bounded by ends"),
         ("", "lines of digits 0-9"),
     ],
 )
 def test_a_text_that_is_no_grid_is_refused(text, words):
     with pytest.raises(DatasetError, match=words):
         Arc(3).parse(text)
+
+
+def arc(size, top, left):
+    tokens = tokens_of((seeded(1, size).random((2, 3)) * 10).astype(int), top, left, size)
+    return Case(Arc(size), tokens, tokens)
+
+
+CASES = {"arc": lambda: arc(6, 0, 0), "moved arc": lambda: arc(5, 3, 2)}
+test_what_is_drawn_is_read_again, test_every_reader_reads_alike_or_refuses = reading_tests(CASES)

@@ -15,7 +15,6 @@ from datasets_gen.extensions.declared.relations import gather, rows
 from datasets_gen.layout import DatasetError, read_metadata, read_split
 from datasets_gen.parallel import ORDER, seeded
 from datasets_gen.puzzles import family_of, puzzle_of
-from datasets_gen.structure import Relation, Structure
 
 pytest.importorskip("cpmpy")
 NAMES = [
@@ -103,72 +102,6 @@ def test_a_page_draws_a_puzzle_that_is_judged_drawn_and_typed(name):
     assert alone.task["name"] == "mine"
 
 
-@pytest.mark.parametrize("name", ["sudoku-diagonal", "sudoku-jigsaw", "sudoku-16"])
-def test_another_solver_finds_one_solution(name):
-    """Exact cover by bits: the cell with the fewest candidates first."""
-    puzzle, questions, answers, relations = drawn(name)
-    units = [cells for _, _, cells in puzzle.constraints_of(row(relations))]
-    assert solutions(questions[0].astype(int) - 1, units, puzzle.grid[0]) == [(answers[0] - 1).tolist()]
-
-
-def solutions(board, units, size):
-    """All grids (digits from 1, 0 open) in which no unit holds a digit twice."""
-    peers = [sorted({p for unit in units if cell in unit for p in unit} - {cell}) for cell in range(len(board))]
-    found, stack = [], [[(1 << size) - 1] * len(board)]
-    for cell, digit in enumerate(board.tolist()):
-        if digit and not _fix(stack[0], cell, 1 << (digit - 1), peers):
-            return []
-    while stack:
-        masks = stack.pop()
-        if not _hidden(masks, units, peers, size):
-            continue
-        open_cells = [cell for cell, mask in enumerate(masks) if mask & (mask - 1)]
-        if not open_cells:
-            found.append([mask.bit_length() for mask in masks])
-            continue
-        cell = min(open_cells, key=lambda cell: masks[cell].bit_count())
-        for digit in range(size):
-            if masks[cell] >> digit & 1:
-                copy = list(masks)
-                if _fix(copy, cell, 1 << digit, peers):
-                    stack.append(copy)
-    return found
-
-
-def _fix(masks, cell, bit, peers):
-    masks[cell] = bit
-    for peer in peers[cell]:
-        if masks[peer] & bit:
-            masks[peer] &= ~bit
-            left = masks[peer]
-            if not left or (not left & (left - 1) and not _fix(masks, peer, left, peers)):
-                return False
-    return True
-
-
-def _hidden(masks, units, peers, size):
-    """Fix the digits that have one place in a unit, until none is left."""
-    again = True
-    while again:
-        again = False
-        for unit in (unit for unit in units if len(unit) == size):
-            for digit in range(size):
-                places = [cell for cell in unit if masks[cell] >> digit & 1]
-                if not places:
-                    return False
-                if len(places) == 1 and masks[places[0]] & (masks[places[0]] - 1):
-                    again = True
-                    if not _fix(masks, places[0], 1 << digit, peers):
-                        return False
-    return True
-
-
-def test_the_other_solver_counts():
-    """Latin squares of order 4: 576."""
-    cells = np.arange(16).reshape(4, 4)
-    assert len(solutions(np.zeros(16, int), [unit.tolist() for unit in (*cells, *cells.T)], 4)) == 576
-
-
 def test_a_set_is_the_same_in_any_number_of_processes_and_verified(tmp_path, capsys):
     words = ["--train", "5", "--validation", "2", "--test", "3", "--seed", "4"]
     for folder in "ab":
@@ -193,14 +126,6 @@ def test_a_set_is_the_same_in_any_number_of_processes_and_verified(tmp_path, cap
     assert "example 2: " in capsys.readouterr().err
 
 
-def test_a_draw_depends_on_its_numbers_alone():
-    one, other = (declared_chunk(Chunk("queens", None, 3, 0, number))[0] for number in (5, 5))
-    assert [signature for signature, _ in one] == [signature for signature, _ in other]
-    assert {signature for signature, _ in one}.isdisjoint(
-        s for s, _ in declared_chunk(Chunk("queens", None, 3, 1, 5))[0]
-    )
-
-
 OWN = '''
 from datasets_gen.extensions.declared import Declared, Drawn, cp, unseen
 
@@ -211,84 +136,48 @@ class Mine(Declared):
     grid, values = (1, 3), "123"
 
     def always(self, x):
-        return [cp.AllDifferent(x[0]), {always}]
+        return [cp.AllDifferent(x[0]), ALWAYS]
 
     def puzzle(self, x, rng, fill):
         answer = fill()
-        return Drawn(answer, {shown})
+        return Drawn(answer, SHOWN)
 '''
-SHOWN = "optional=[a == b for a, b in zip(x.flat, answer.flat)]"
-FAULTS = {
-    "unsatisfiable": (
-        "x[0, 0] + x[0, 1] == 9",
-        SHOWN,
-        "of 100 draws in a row none is new (0 were found before); 100 have no solution",
-    ),
-    "ambiguous": (
-        "x[0, 0] < x[0, 1]",
-        "optional=[x[0, 0] == answer[0, 0]]",
-        "have several solutions even with every clue",
-    ),
-    "few": ("x[0, 0] < x[0, 1]", SHOWN, "were made before: ask for fewer"),
-    "alphabet": ("x[0, 0] < x[0, 1]", "shown=[x[0, 0] == 7]", "clue 7 of cell 0 is no value of mine: 123"),
-    "untrue": ("x[0, 0] < x[0, 1]", "shown=[x[0, 1] < x[0, 0]]", "the answer breaks lt of cells (1, 0)"),
-    "no relation": ("cp.Circuit(x[0])", SHOWN, "no relation for circuit; write AllDifferent"),
-    "another cell": ("cp.intvar(1, 3, name='y') < x[0, 0]", SHOWN, "y is no cell of the puzzle"),
-}
+WORDS = {"ALWAYS": "x[0, 0] < x[0, 1]", "SHOWN": "optional=[a == b for a, b in zip(x.flat, answer.flat)]"}
+FAULTS = [  # what is typed in place of something else, and what is said
+    ("ALWAYS", "x[0, 0] + x[0, 1] == 9", "of 100 draws in a row none is new; 100 have no solution"),
+    ("SHOWN", "optional=[x[0, 0] == answer[0, 0]]", "have several solutions even with every clue"),
+    ("SHOWN", WORDS["SHOWN"], "were made before: ask for fewer"),
+    ("SHOWN", "shown=[x[0, 1] == 7]", "clue 7 of cell 1 is no value of mine: 123"),
+    ("SHOWN", "shown=[x[0, 1] < x[0, 0]]", "the answer breaks lt of cells (1, 0)"),
+    ("ALWAYS", "cp.Circuit(x[0])", "no relation for circuit; write AllDifferent"),
+    ("ALWAYS", "cp.intvar(1, 3, name='y') < x[0, 0]", "y is no cell of the puzzle"),
+    ("(1, 3)", "(3,)", "grid = (3,), values = '123'; state (rows, columns)"),
+    ('"123"', '"12:"', "no space and none of .:"),
+    ('"123"', '"122"', "a different character for each value"),
+    ('name = "mine"', 'name = "sudoku"', "name = 'sudoku' belongs to a puzzle of the package"),
+    (OWN, "", "has 0 classes on Declared"),
+]
 
 
-def refused(page, count, tmp_path, capsys):
-    """The line that refuses `count` puzzles a split of a page; nothing is written."""
+@pytest.mark.parametrize(("written", "typed", "words"), FAULTS)
+def test_a_faulty_page_is_refused_in_one_line_and_writes_nothing(written, typed, words, tmp_path, capsys):
+    page = OWN.replace(written, typed)
+    for name, code in WORDS.items():
+        page = page.replace(name, code)
     path = tmp_path / "an_own_page.py"
     path.write_text(page, encoding="utf-8")
-    counts = ["--train", str(count), "--test", str(count), "--processes", "1"]
+    counts = ["--train", "30", "--test", "30", "--processes", "1"]
     assert main([str(path), *counts, "--output-dir", str(tmp_path / "set")]) == 1
     told = capsys.readouterr().err.splitlines()[-1]
     assert told.startswith("error: ")
+    assert words in told
     assert not (tmp_path / "set").exists()
-    return told
-
-
-@pytest.mark.parametrize("case", FAULTS)
-def test_a_faulty_page_is_refused_in_one_line_and_writes_nothing(case, tmp_path, capsys):
-    always, shown, words = FAULTS[case]
-    assert words in refused(OWN.format(always=always, shown=shown), 30, tmp_path, capsys)
-
-
-SLIPS = {  # what is typed in place of something else, and what is said
-    "no board": ('    grid, values = (1, 3), "123"', '    values = "123"', "grid = (1, 1); state (rows, columns)"),
-    "one side": ("(1, 3)", "(3,)", "grid = (3,); state (rows, columns)"),
-    "equal values": ('"123"', '"122"', "state a different character for each value"),
-    "a dot": ('"123"', '"12."', "state a different character for each value"),
-    "a colon": ('"123"', '"12:"', "no space and none of .:"),
-    "no values": (', values = (1, 3), "123"', " = (1, 3)", "values = ''; state a different character"),
-    "a taken name": ('name = "mine"', 'name = "sudoku"', "name = 'sudoku' belongs to a puzzle of the package"),
-    "no rules": ("return [cp", "[cp", "`always` returns None; return a list of constraints"),
-    "no Drawn": ("return Drawn(answer, ", "return dict(answer=answer, ", "`puzzle` returns dict; return Drawn(answer"),
-    "a misspelt word": ("fill()", "fil()", "an_own_page.py, line 14: NameError: name 'fil' is not defined"),
-    "and": ("cp.AllDifferent(x[0])", "1 < x[0, 0] < 3", "an_own_page.py, line 11: ValueError: "),
-}
-
-
-@pytest.mark.parametrize("slip", SLIPS)
-def test_a_slip_in_a_page_is_one_line_with_its_place(slip, tmp_path, capsys):
-    written, typed, words = SLIPS[slip]
-    page = OWN.format(always="unseen(x[0, 0] < 9)", shown=SHOWN)
-    assert page.count(written) == 1
-    assert words in refused(page.replace(written, typed), 1, tmp_path, capsys)
-
-
-def test_a_file_that_is_no_page_is_refused(tmp_path, capsys):
-    (tmp_path / "broken.py").write_text("1 / 0", encoding="utf-8")
-    (tmp_path / "empty.py").write_text("", encoding="utf-8")
-    for name, words in [("broken", "ZeroDivisionError"), ("empty", "has 0 classes on Declared"), ("none", "no page")]:
-        assert main([str(tmp_path / f"{name}.py"), "--output-dir", str(tmp_path / "set")]) == 1
-        assert words in capsys.readouterr().err
 
 
 def test_a_page_of_ones_own_makes_a_set_that_says_how(tmp_path, capsys):
     path = tmp_path / "mine.py"
-    path.write_text(OWN.format(always="unseen(x[0, 0] + 2 * x[0, 1] < 9)", shown=SHOWN), encoding="utf-8")
+    page = OWN.replace("ALWAYS", "unseen(x[0, 0] + 2 * x[0, 1] < 9)").replace("SHOWN", WORDS["SHOWN"])
+    path.write_text(page, encoding="utf-8")
     words = ["--train", "2", "--test", "1", "--clues", "2", "--output-dir", str(tmp_path / "set")]
     assert main([str(path), *words]) == 0
     assert ((read_split(tmp_path / "set", "train")[1].inputs > 1).sum(1) >= 2).all()
@@ -309,78 +198,51 @@ def test_without_cpmpy_there_is_one_clear_line(tmp_path, monkeypatch, capsys):
     assert puzzle.solved(questions, answers, relations).all()  # numpy alone
 
 
-ROWS = 7 * ".......\n"
-CAGED, LINES = 6 * "AAABBB\n", 10 * "1\n" + "columns: "
+CAGED, LINES = 6 * "AAABBB\n", 10 * ".......... 1\n" + "columns: "
+SIGNED = "\n\n".join(7 * [". . . . . . ."])
 TYPED = {
     "futoshiki": [
-        ("1<2", "2 cells; a board of futoshiki has 7x7 = 49"),
-        ("<......\n", "< stands between no two cells"),
-        (".......<\n", "< stands between no two cells"),
-        (".......\n        ^\n" + 6 * ".......\n", "stands under no cell"),
-        ("^\n" + ROWS, "stands under no cell"),
-        (ROWS + "^\n", "a sign stands below the last row"),
+        ("1<2", "type 13 lines of at most 13 characters"),
+        ("<" + SIGNED[1:], "< in line 1, column 1 stands between no two cells"),
+        (SIGNED.replace("\n\n", "\n ^\n", 1), "^ in line 2, column 2 stands between no two cells"),
+        (SIGNED.replace(". .", ".<.", 1).replace(". .", ".x.", 1), "'x' stands where a sign or a space is expected"),
         ("8......\n" + 6 * ".......\n", "'8' in line 1 is no cell of futoshiki"),
-        ("......\n........\n" + 5 * ".......\n", "row 1 of the board has 6 cells; type 7"),
-        (".<>......\n" + 6 * ".......\n", "> is the second sign between two cells"),
-        (".......\n^\nv\n" + 6 * ".......\n", "v is the second sign between two cells"),
-        (".<" + 48 * ".", "1 lines of cells; with signs, type 7 lines"),
-        (".\t......\n" + 6 * ".......\n", "a tab"),
     ],
     "killer": [
-        ("AAB", "1 lines; type 6 of the board, and as many of a map"),
-        (CAGED + "A=3", "cage B has no sum"),
-        (CAGED + "A=3 B=9 C=4", "cage C has no cell"),
-        (CAGED + "A=3 B=9 A=4", "cage A has two sums, 3 and 4"),
+        ("AAB", "type a board and a map of the cages of 6 lines of 6 cells each"),
+        ("AAAAABB\n" + 5 * "AAABBB\n", "of 6 lines of 6 cells each"),
+        (CAGED + "A=3", "cage B has no cell, or no sum"),
+        (CAGED + "A=3 B=9 A=4", "'A=4': type LETTER=SUM, once for each cage"),
         (CAGED + "A=3 AB=9", "'AB=9': type LETTER=SUM"),
-        (CAGED + "A=3\n=9", "'=9': type LETTER=SUM"),
-        (CAGED + "A=3.5 B=9", "'3.5' is no sum of cage A"),
         (CAGED + "A=3 B=-9", "'-9' is no sum of cage B"),
-        (CAGED + "A=3 B=", "'' is no sum of cage B"),
-        (CAGED + "A=3 B=9 sums", "'sums': type LETTER=SUM"),
         (CAGED + "A=3 B=" + "9" * 5000, "is no sum of cage B"),
-        ("AAAAABB\n" + 5 * "AAABBB\n", "'AAAAABB' in the map of the cages has 7 cells; type 6"),
         (5 * "AAABBB\n" + "BAABBB\nA=3 B=9", "cage B is in two places"),
         (". ....\n" + 5 * "......\n" + CAGED, "row 1 of the board has 5 cells"),
     ],
     "nonogram": [
-        ("1\n2", "no line begins with `columns:`"),
-        ("1\n2\ncolumns: 1", "2 rows and 1 columns of runs"),
-        (LINES + 9 * "1, " + "z", "'z' is no length"),
+        ("1\n2", "type `columns: …` below the board"),
+        (".......... 1\n.......... 2\ncolumns: 1", "2 rows and 1 columns; type 10 and 10"),
         (LINES + 9 * "1, " + "²", "'²' is no length"),
-        (LINES + 9 * "1, " + "٣", "'٣' is no length"),
-        (LINES + 9 * "1, ", "column 10 has the runs []"),
-        (LINES + 9 * "1, " + "1 0 2", "column 10 has the runs [1, 0, 2]"),
-        (".......... \n" + LINES.replace("1\n", "", 1) + 9 * "1, " + "1", "'..........' is no length of a run"),
-        ("......... 1\n" + LINES.replace("1\n", "", 1) + 9 * "1, " + "1", "row 1 of the board has 9 cells"),
-        (LINES.replace("columns", "rows") + 9 * "1, " + "1", "lines with a colon begin with columns"),
-        (2 * (LINES + 9 * "1, " + "1\n"), "and each stands once"),
+        (LINES + 9 * "1, " + "1 0 2", "or 0 beside others"),
     ],
     "colouring": [
         ("0-1 1-100", "'1-100': type NODE=R|G|B or NODE-NODE, nodes from 0 to 99"),
         ("0=X", "'0=X'"),
         ("0-0", "'0-0'"),
-        ("0=R 0=.", "'0=.': this node stands twice"),
-        ("0-1 1-0", "'1-0': this edge stands twice"),
-        ("0-1-2", "'0-1-2'"),
-        ("0-٣", "'0-٣'"),
+        ("0=R 0=G", "cell 0 has two clues"),
         (" \n", "the text names no node"),
     ],
     "kakuro": [
-        (8 * "........\n" + "rows: 3 4\ncolumns:", "2 sums of rows; the board has 8 runs in rows"),
-        (8 * "........\n" + "rows: 8*9\ncolumns: 8*9", "'8*9' is no sum"),
-        (8 * "........\n" + "rows: 1\nrows: 2", "and each stands once"),
-        (8 * "........\n" + "rows: 1", "no line begins with `columns:`"),
-        (8 * "........\n" + "sums: 1", "'sums: 1': lines with a colon begin with rows or columns"),
-        ("....... \n" + 7 * "........\n" + "rows: 1\ncolumns: 1", "row 1 of the board has 7 cells"),
+        (8 * "........\n" + "rows: 3 4\ncolumns:", "8 runs in rows and 8 in columns; type their sums"),
+        (8 * "........\n" + "rows: 1", "type `rows: …` and `columns: …` below the board"),
     ],
     "light-up": [("5" + 99 * ".", "'5' in line 1 is no cell of light-up")],
     "queens": [
         (8 * "........\n" + "foo 3: 1 2", "no relation foo"),
-        (8 * "........\n" + "sum_eq_1: 1 99", "no cell 99"),
-        (8 * "........\n" + "sum_eq_1 1 2", "'sum_eq_1 1 2': a colon is missing before the cells"),
-        (8 * "........\n" + "sum_eq_1 5: 1 2", "sum_eq_1 takes no number before the colon"),
-        (8 * "........\n" + "sum_eq_1: a b", "'a' is no number; type a whole number, as `sum_eq_1: CELL CELL…`"),
-        (8 * "........\n" + "sum_eq_1: 1_0 2", "'1_0' is no number"),
+        (8 * "........\n" + "sum_eq_1: 1 99", "type `sum_eq_1: CELL CELL…`, different cells from 0 to 63"),
+        (8 * "........\n" + "sum_eq_1: 1 1", "different cells"),
+        (8 * "........\n" + "sum_eq_1 5: 1 2", "different cells"),
+        (8 * "........\n" + "sum_eq_1: a b", "'a' is no number"),
     ],
 }
 
@@ -404,33 +266,8 @@ def test_the_sum_of_a_cage_of_one_cell_is_a_clue():
     assert (puzzle.typed(again)[0] == tokens).all()
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("sum_eq: 0 1", "takes 1 number"),
-        ("sum_eq 5 6: 0 1", "takes 1 number"),
-        ("sum_eq -5: 0 1", "'-5' is no number"),
-        ("sum_eq 5: 0 0", "a cell stands once"),
-    ],
-)
-def test_a_typed_relation_needs_its_number_and_different_cells(line, words):
-    puzzle = drawn("queens")[0]
-    sums = Structure(relations=(Relation(name="sum_eq", rule=["==", ["sum", "x"], "n"], clues=1, highest=9),))
-    puzzle = family_of(puzzle.task, puzzle.seq_len, puzzle.vocab_size, sums)
-    board = 8 * "........\n"
-    assert puzzle.typed(board + "sum_eq 5: 0 1")[1].tolist() == [[0, 5, 0, 1]]
-    with pytest.raises(DatasetError, match=words):
-        puzzle.typed(board + line)
-
-
 @pytest.mark.parametrize("change", [{"values": 5}, {"lowest": "1"}, {"unique": None}])
 def test_an_edited_task_is_refused(change):
     puzzle = drawn("queens")[0]
     with pytest.raises(DatasetError, match="describes no puzzle"):
         family_of(puzzle.task | change, puzzle.seq_len, puzzle.vocab_size, puzzle.structure)
-
-
-def test_a_page_that_ends_the_program_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "page.py").write_text("\nraise SystemExit(0)\n")
-    assert main([str(tmp_path / "page.py"), "--output-dir", str(tmp_path / "set")]) == 1
-    assert "page.py cannot be imported (line 2): SystemExit: 0" in capsys.readouterr().err

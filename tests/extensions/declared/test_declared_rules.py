@@ -29,18 +29,14 @@ KINDS = {
     "sum of two": (a + b == 5, ["==", ["sum", "x"], "n"]),
     "sum below": (sum(X) < 8, ["<", ["sum", "x"], "n"]),
     "sum in": (cp.InDomain(cp.sum(X[:3]), [1, 2, 7]), ["in", ["sum", "x"], [1, 2, 7]]),
-    "odd sum": (cp.sum(X) % 2 == 1, ["==", ["mod", ["sum", "x"], 2], "n"]),
     "equal weights": (2 * a + 2 * b + 2 * c <= 12, ["<=", ["sum", ["*", 2, "x"]], "n"]),
     "product": (a * b * c == 8, ["==", ["*", "x"], "n"]),
     "count": (cp.Count(X, 2) >= 2, [">=", ["sum", ["==", "x", 2]], "n"]),
     "count by hand": (cp.sum(X == 2) != 1, ["!=", ["sum", ["==", "x", 2]], "n"]),
-    "among": (cp.Among(X, [1, 3]) == 2, ["==", ["sum", ["in", "x", [1, 3]]], "n"]),
     "min": (cp.min(X) >= 1, [">=", ["min", "x"], "n"]),
     "max": (cp.max(X) > 3, [">", ["max", "x"], "n"]),
-    "nvalue": (cp.NValue(X) == 3, ["==", ["nvalue", "x"], "n"]),
     "or": (cp.any(X == 4), ["or", ["==", "x", 4]]),
     "and": (cp.all([cell > 0 for cell in X[:2]]), ["and", [">", "x", 0]]),
-    "xor": (cp.Xor([cell >= 2 for cell in X]), ["xor", [">=", "x", 2]]),
     "less": (b < a, ["<", "x0", "x1"]),
     "greater": (a > b, ["<", "x0", "x1"]),
     "at least": (a >= b, ["<=", "x0", "x1"]),
@@ -49,14 +45,10 @@ KINDS = {
     "distance": (abs(a - b) == 2, ["==", ["abs", ["-", "x0", "x1"]], "n"]),
     "difference": (a - b == 1, ["==", ["-", "x0", "x1"], "n"]),
     "negative constant": (a - b == -1, ["==", ["-", "x0", "x1"], -1]),
-    "quotient": ((a + 1) // (b + 1) == 2, ["==", ["div", ["sum", "x0", 1], ["sum", "x1", 1]], "n"]),
-    "remainder": (a % (b + 1) == 1, ["==", ["mod", "x0", ["sum", "x1", 1]], "n"]),
-    "power": (a**2 == 4, ["==", ["pow", "x0", 2], "n"]),
     "weights": (2 * a + b == 6, ["==", ["sum", ["*", 2, "x0"], "x1"], "n"]),
     "offset": (a == b + 1, ["==", "x0", ["sum", "x1", 1]]),
     "implication": ((a == 2).implies(b == 3), ["->", ["==", "x0", 2], ["==", "x1", 3]]),
     "three": (a + b == c, ["==", ["sum", "x0", "x1"], "x2"]),
-    "table": (cp.Table([a, b], [[0, 1], [2, 3], [4, 4]]), ["table", [[0, 1], [2, 3], [4, 4]], "x0", "x1"]),
     "opposite": (-a <= -2, ["<=", ["-", "x0"], -2]),
 }  # fmt: skip
 
@@ -78,7 +70,7 @@ def test_a_rule_says_what_its_expression_says(kind):
     (found,) = instances(expression, CELLS)
     assert found.rule == rule
     assert json.loads(json.dumps(found.rule)) == rule
-    check(found.rule, kind)
+    check(found.rule, kind, found.places)
     drawn = values()
     right = evaluate(found.rule, drawn[:, found.cells], np.tile(np.array(found.numbers, int), (len(drawn), 1)))
     again = constraint(found.rule, [X[cell] for cell in found.cells], found.numbers)
@@ -120,7 +112,7 @@ REFUSED = {
     "order of four": (a + 2 * b + 3 * c == 4 * d, "ordered constraint of 4 cells"),
     "another variable": (cp.intvar(0, 3, name="y") < a, "y is no cell of the puzzle"),
     "unknown": (cp.Circuit(list(X)), "no relation for circuit; write AllDifferent"),
-    "count of a cell": (cp.Count(X[:2], c) == 1, "counts a value that is no number"),
+    "count of a cell": (cp.Count(X[:2], c) == 1, "no relation for count"),
     "no constraint": (3, "is no constraint over cells"),
 }
 
@@ -144,7 +136,7 @@ def test_an_unseen_constraint_may_have_any_form():
 @pytest.mark.parametrize("rule", [["foo", "x"], [], "x y", ["sum"], ["==", ["sum", "y"], 3], None, ["in", "q", [1]]])
 def test_a_rule_of_an_edited_file_is_refused(rule):
     with pytest.raises(DatasetError, match="relation mine: no rule is"):
-        check(rule, "mine")
+        check(rule, "mine", 0)
 
 
 def test_a_constant_that_never_varies_is_part_of_the_rule():

@@ -22,11 +22,7 @@ def pages() -> dict[str, type[Declared]]:
 
 @cache
 def page_named(name: str) -> type[Declared]:
-    """The page of that name, or the one in a Python file of one's own.
-
-    Raises:
-        DatasetError: there is none.
-    """
+    """The page of that name, or the one in a Python file of one's own."""
     if name in pages():
         return pages()[name]
     path = Path(name).resolve()
