@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -22,19 +22,11 @@ class PartnerLost(RuntimeError):
     """Another process of the same training no longer answers."""
 
 
-class Fault(NamedTuple):
-    """What a schema objects to in one entry."""
-
-    where: str  # "section.key"; "" for the whole
-    what: str  # in words that begin small
-    value: Any
-
-
-def first_fault(error: ValidationError) -> Fault:
-    """The first of the faults that pydantic found."""
+def first_fault(error: ValidationError) -> tuple[str, str, Any]:
+    """Of the first fault that pydantic found "section.key" ("" for the whole), what it is, and the value."""
     first = error.errors()[0]
     what = first["msg"].removeprefix("Value error, ")
-    return Fault(".".join(map(str, first["loc"])), what[:1].lower() + what[1:], first["input"])
+    return ".".join(map(str, first["loc"])), what[:1].lower() + what[1:], first["input"]
 
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -47,9 +39,7 @@ def has_controls(text: str, allowed: str = "") -> bool:
 
 def printable(text: object) -> str:
     """The text on one line, characters that a terminal executes or does not show escaped: ESC becomes \\x1b."""
-    shown = (c if c.isprintable() or unicodedata.category(c) == "Zs" else _escaped(c) for c in str(text))
-    return "".join(shown)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+    return "".join(
+        c if c.isprintable() or unicodedata.category(c) == "Zs" else c.encode("unicode_escape").decode("ascii")
+        for c in str(text)
+    )

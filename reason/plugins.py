@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import operator
-import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -83,7 +81,7 @@ def import_file(file: Path | str) -> ModuleType:
     """Run a Python file once, so that what it registers is known from now on.
 
     Raises:
-        ConfigError: it is missing, fails, or ends the program.
+        ConfigError: it is missing or fails.
     """
     path = Path(file).resolve()
     if str(path) in IMPORTED:
@@ -96,42 +94,21 @@ def import_file(file: Path | str) -> ModuleType:
     sys.modules[name] = IMPORTED[str(path)] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException as error:
+    except Exception as error:
         said = own_fault(error)
         del sys.modules[name], IMPORTED[str(path)]
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        if isinstance(error, SystemExit):
-            mend = "put that under if __name__ == '__main__':"
-            raise ConfigError(f"{file} ends the program when it is imported ({said}); {mend}") from None
         raise ConfigError(f"{file} cannot be imported: {said or repr(error)}") from error
     return module
 
 
 def own_fault(error: BaseException) -> str | None:
-    """FILE, line N: the exception, if a file of the user's own raised it or has the function that was called wrongly.
-
-    None: it comes from elsewhere.
-    """
+    """FILE, line N: the exception, if a file of the user's own raised it; None: it comes from elsewhere."""
     places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError):
         places.append((str(error.filename), error.lineno))
-    if isinstance(error, TypeError) and (called := re.match(r"([\w.]+)\(\) ", str(error))):
-        places += _definitions(called[1])
-    own = [place for place in places if place[0] in IMPORTED]
-    if not own:
-        return None
+    own = [f"{file}, line {line}" for file, line in places if file in IMPORTED]
     said = (str(error) or "without words").splitlines()[0]
-    return f"{own[-1][0]}, line {own[-1][1]}: {type(error).__name__}: {said}"
-
-
-def _definitions(name: str) -> Iterable[tuple[str, int]]:
-    """File and line of the functions of that qualified name in files of the user's own."""
-    for file, module in IMPORTED.items():
-        try:
-            yield file, operator.attrgetter(f"{name}.__code__.co_firstlineno")(module)
-        except AttributeError:
-            continue
+    return f"{own[-1]}: {type(error).__name__}: {said}" if own else None
 
 
 def import_asked(arguments: list[str]) -> list[str]:
@@ -144,13 +121,12 @@ def import_asked(arguments: list[str]) -> list[str]:
     left = iter(arguments)
     for word in left:
         option, equals, value = word.partition("=")
-        if option == "--import":
-            file = value if equals else next(left, "")
-            if not file:
-                raise ConfigError("--import needs a Python file: --import my_idea.py")
+        if option != "--import":
+            words.append(word)
+        elif file := value if equals else next(left, ""):
             import_file(file)
-            continue
-        words.append(word)
+        else:
+            raise ConfigError("--import needs a Python file: --import my_idea.py")
     return words
 
 

@@ -21,12 +21,10 @@ from reason.plugins import require_imports
 from reason.runs.directory import (
     change_config,
     create_run,
-    has_lost_checkpoints,
     locked,
     read_record,
     read_shape,
     refuse_existing,
-    refuse_full_disk,
     reserve_run,
 )
 from reason.runs.sets import (
@@ -44,18 +42,12 @@ from reason.training.device import pick_device
 from reason.training.loop import Trainer, seeds
 from reason.training.precision import dtypes
 from reason.training.sets import TrainingSets
-from reason.training.state import restore, size
+from reason.training.state import restore
 from reason.training.warm_start import warm_start
 from reason.training.world import World, device_of_process, joined
 
 
-def start(
-    asked: Config,
-    run: Path | None,
-    held: contextlib.ExitStack,
-    *,
-    make_data: bool,
-) -> Trainer:
+def start(asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_data: bool) -> Trainer:
     """A new run; `held` (an ExitStack) holds the lock of its folder and the process group.
 
     run: None for runs/NAME-N, NAME that of the config.
@@ -83,9 +75,9 @@ def start(
                 reserved.rmdir()
         raise
     if world.first:
-        create_run(run, _recorded(asked, trainer), data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
+        recorded = derive(asked, choices(trainer.config))  # with every `auto` resolved: a resumed run computes the same
+        create_run(run, recorded, data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
         held.enter_context(locked(run))
-        refuse_full_disk(run, size(trainer))
     return trainer
 
 
@@ -119,16 +111,9 @@ def resume(run: Path, changes: Changes, held: contextlib.ExitStack) -> Trainer:
     refuse_other_set(trainer, read_record(run)["training_set"])
     if folder is not None:
         restore(trainer, folder)
-    if world.first:
-        refuse_full_disk(run, size(trainer))
-        if (recorded := _recorded(changed, trainer)) != asked:
-            change_config(run, recorded)  # the next --resume need not repeat them
+    if world.first and (recorded := derive(changed, choices(trainer.config))) != asked:
+        change_config(run, recorded)  # the next --resume need not repeat them
     return trainer
-
-
-def _recorded(config: Config, trainer: Trainer) -> Config:
-    """The config with every `auto` resolved, so that a resumed run computes in the same way."""
-    return derive(config, choices(trainer.config))
 
 
 def _world(config: Config, held: contextlib.ExitStack) -> tuple[Config, World]:
@@ -147,7 +132,7 @@ def _newest(run: Path, world: World) -> Path | None:
     folder = Path(name) if (name := world.tell(str(folder or ""))) else None
     if folder is None and checkpoints(run):
         raise ConfigError(f"no checkpoint of {run} can be read; start anew with another run=DIR")
-    if folder is None and has_lost_checkpoints(run):
+    if folder is None and (run / "metrics.jsonl").exists():  # begun after the first checkpoint is written
         raise ConfigError(f"{run} has been trained and its checkpoints are gone; put {run / 'checkpoints'} back")
     if folder is not None and saved_state(folder).optimizer is None:
         raise ConfigError(f"{folder} holds weights but no training to go on with (imported); it can be evaluated")

@@ -6,7 +6,6 @@ import json
 import platform
 import re
 import shlex
-import shutil
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -75,16 +74,6 @@ def locked(run: Path) -> AbstractContextManager[Any]:
         ) from None
 
 
-def refuse_full_disk(run: Path, size: int) -> None:
-    """Raises ConfigError if the disk has less free space than one checkpoint of `size` bytes."""
-    free = shutil.disk_usage(run).free
-    if free < size:
-        raise ConfigError(
-            f"{run}: a checkpoint takes {size / 1e6:,.1f} MB, the disk has {free / 1e6:,.1f} MB left; free some "
-            "space, or name another run=DIR"
-        )
-
-
 def run_and_config(name: str) -> tuple[Path, Config]:
     """The folder and the config of a run, or of a model of the package.
 
@@ -100,11 +89,7 @@ def run_and_config(name: str) -> tuple[Path, Config]:
 
 
 def newest_run() -> Path:
-    """The run under runs/ whose checkpoint was written last.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """The run under runs/ whose checkpoint was written last; ConfigError where there is none."""
     runs = (run for run in ROOT.glob("*") if (run / "config.json").exists())
     found = [(folder.stat().st_mtime, run) for run in runs for folder in checkpoints(run)]
     if not found:
@@ -162,11 +147,6 @@ def refuse_existing(run: Path) -> None:
         raise ConfigError(f"{run} is a file; name a folder with run=DIR")
 
 
-def has_lost_checkpoints(run: Path) -> bool:
-    """Did a run that has no checkpoint lose it? Training writes a checkpoint before the first line of metrics."""
-    return (run / "metrics.jsonl").exists()
-
-
 @dataclass(frozen=True)
 class TrainedRun:
     """A run, read for evaluation."""
@@ -178,9 +158,9 @@ class TrainedRun:
 
 
 def load_run(run: Path, device: torch.device, config: Config, weights: str = "auto") -> TrainedRun:
-    """Load the newest complete checkpoint of a run, or its best one, as a model on `device`.
+    """A run's newest complete checkpoint, or its best, as a model on `device`, which an accelerator may compute.
 
-    `config` is the run's, perhaps overridden. An accelerator computes the model where one can (`model.fused`).
+    `config` is the run's, perhaps overridden.
 
     Raises:
         ConfigError: there is no checkpoint, no checkpoint is marked as best, it does not fit the config or the device,
@@ -198,11 +178,7 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
 
 
 def accept_shape(model: Reasoner, shape: Shape, directory: Path | str, run: Path) -> None:
-    """Let the model of a run accept the puzzle shape of another set, beside the shapes that it accepts already.
-
-    Raises:
-        ConfigError: it cannot read them.
-    """
+    """Let the model of a run accept the puzzle shape of another set, or raise ConfigError where it cannot read them."""
     if not model.reads(shape):
         raise ConfigError(
             f"{directory} has {shape.difference(model.shape)} ({run}): name a set of its shape with data=DIR"
@@ -211,17 +187,11 @@ def accept_shape(model: Reasoner, shape: Shape, directory: Path | str, run: Path
 
 
 def chosen_checkpoint(run: Path, which: str) -> Path:
-    """The newest whole checkpoint of a run, or its best.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    folder = best_checkpoint(run) if which == "best" else next(readable(run), None)
-    if folder is None and which == "best":
-        raise ConfigError(
-            f"evaluation.checkpoint=best: {run} has none, which a set with a validation split would have chosen; "
-            "type evaluation.checkpoint=newest"
-        )
+    """The newest whole checkpoint of a run, or its best; ConfigError where there is none."""
+    if which == "best" and (best := best_checkpoint(run)) is None:
+        why = "the set had no validation split to choose it by"
+        raise ConfigError(f"evaluation.checkpoint=best: {run} has none, {why}; type evaluation.checkpoint=newest")
+    folder = best if which == "best" else next(readable(run), None)
     if folder is None:
         raise ConfigError(f"{run} holds no checkpoint that can be read; train it further with --resume")
     return folder
@@ -233,27 +203,21 @@ def which_weights(folder: Path, asked: str) -> str:
     Raises:
         ConfigError: the checkpoint has none of those asked for.
     """
-    exported = saved_state(folder).exported  # kind of weights in an exported checkpoint
-    has_ema = (folder / "ema.safetensors").exists() or exported == "ema"
-    if asked == "ema" and not has_ema:
-        raise ConfigError(f"evaluation.weights=ema: {folder} keeps no EMA; type evaluation.weights=raw")
-    if asked == "raw" and exported == "ema":
-        raise ConfigError(f"evaluation.weights=raw: {folder} was exported with its EMA alone; leave it out")
-    return "raw" if asked == "raw" or not has_ema else "ema"
+    exported = saved_state(folder).exported == "ema"  # an exported checkpoint holds its average alone
+    has = {"ema": exported or (folder / "ema.safetensors").exists(), "raw": not exported}
+    which = ("ema" if has["ema"] else "raw") if asked == "auto" else asked
+    if not has[which]:
+        raise ConfigError(f"evaluation.weights={asked}: {folder} keeps none; type evaluation.weights=auto")
+    return which
 
 
 def read_shape(run: Path) -> Shape:
-    """The puzzle shape that a run was built for.
-
-    Raises:
-        ConfigError: it is none.
-    """
+    """The puzzle shape that a run was built for; ConfigError where config.json holds none."""
     try:
         return Shape.model_validate(read_record(run)["shape"])
     except ValidationError as error:
         where, what, _ = first_fault(error)
-        entry = f"shape.{where}" if where else "shape"
-        raise ConfigError(f"{run / 'config.json'}: {entry}: {what}; put the file back") from None
+        raise ConfigError(f"{run / 'config.json'}: shape.{where}: {what}; put the file back") from None
 
 
 def read_record(run: Path) -> dict[str, Any]:
@@ -264,11 +228,8 @@ def read_record(run: Path) -> dict[str, Any]:
     """
     read_config(run / "config.json")  # says what is wrong with a folder that is no run
     record = read_json(run / "config.json")
-    missing = [key for key in ("shape", "task", "training_set") if key not in record]
-    if missing:
-        raise ConfigError(f"{run / 'config.json'} lacks {', '.join(missing)}; it was not written by this version")
-    if not isinstance(record["task"], dict):
-        raise ConfigError(f"{run / 'config.json'}: task={record['task']} is no table; put the file back")
+    if not {"shape", "task", "training_set"} <= record.keys() or not isinstance(record["task"], dict):
+        raise ConfigError(f"{run / 'config.json'} lacks shape, task or training_set; put the file back")
     return record
 
 

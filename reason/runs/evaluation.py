@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from datasets_gen.typed import quoted
 from reason.config.describe import has_mark
 from reason.config.overrides import Changes, changes_between, leaves, read_config, value_text
 from reason.config.schema import Config
@@ -42,8 +39,6 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     Raises:
         ConfigError, DatasetError: the run, the set or a setting does not fit.
     """
-    if name is not None:
-        plain_name(name, "name")
     own = read_config(run / "config.json")
     changes = changes_between(own, config)
     refuse_unreadable(changes)
@@ -68,11 +63,13 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     steps = settings.steps or default_steps(trained_steps, data.shape, trained.model.shape, every)
     if not by_symbol(own.model, data.shape, trained.model.shape):
         refuse_other_family(directory, data.metadata.task, read_record(run)["task"], f"{run} was")
-    folder = _written_to(run) / "evaluation" / (name or _default_name(directory, steps, config, changes))
+    folder = (
+        _written_to(run)
+        / "evaluation"
+        / (_default_name(directory, steps, config, changes) if name is None else plain_name(name, "name"))
+    )
     refuse_other_files(folder, "an evaluation")
-    if name is None:
-        _refuse_other_set(folder, directory)
-    _refuse_unwritable(folder.parent)
+    folder.parent.mkdir(parents=True, exist_ok=True)  # fails before the work where nothing can be written
     with joined(device) as world:
         share = -(-min(len(data), settings.limit or len(data)) // world.size)
         config, reasons = resolve_reading(config, data.shape, device, share, steps)
@@ -135,14 +132,9 @@ def _written_to(run: Path) -> Path:
     Raises:
         ConfigError: a run of the user's own lies there.
     """
-    if run.parent != FOLDER:
-        return run
-    folder = ROOT / run.name
-    if (folder / "config.json").exists():
-        raise ConfigError(
-            f"evaluations of the package's model {run.name} are written to {folder}, which is a run of its own: move "
-            f"it away, or evaluate a copy of the model: cp -r {quoted(run)} {quoted(f'{folder}-of-the-package')}"
-        )
+    folder = ROOT / run.name if run.parent == FOLDER else run
+    if folder != run and (folder / "config.json").exists():
+        raise ConfigError(f"evaluations of the model {run.name} are written to {folder}, which is a run: move it away")
     return folder
 
 
@@ -164,34 +156,11 @@ def _refuse_other_names(directory: str, own: Config, run: Path) -> None:
     """Raises ConfigError where the puzzle identifiers of a set have other names than those of the run's own set."""
     known = next(iter(own.data.directories), directory)
     names, own_names = (Path(of) / "identifiers.json" for of in (directory, known))
-    if known == directory or not (names.is_file() and own_names.is_file()):
-        return
-    if read_json(names) != read_json(own_names):
+    if names.is_file() and own_names.is_file() and read_json(names) != read_json(own_names):
         raise ConfigError(
             f"{names} has as many puzzle identifiers as {own_names}, on which {run} was trained, and other names; "
-            f"evaluate data={known}, or move {own_names} away if it has changed since"
+            f"evaluate data={known}"
         )
-
-
-def _refuse_other_set(folder: Path, directory: str) -> None:
-    """Raises ConfigError where an evaluation on another set of that name would be overwritten."""
-    there = directory
-    with contextlib.suppress(FileNotFoundError, ConfigError, LookupError, TypeError):  # no file, or a damaged one
-        there = str(read_json(folder / "results.json")["dataset"])
-    if there != directory and Path(there).resolve() != Path(directory).resolve():
-        raise ConfigError(f"{folder} holds an evaluation on {there}; type name=NAME for this one, on {directory}")
-
-
-def _refuse_unwritable(folder: Path) -> None:
-    """Raises ConfigError where the report could not be written after all the work."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise ConfigError(
-            f"{folder} cannot be written to ({error.strerror}); copy the run to where it can, and evaluate it there"
-        ) from None
 
 
 def _default_name(directory: str, steps: int, config: Config, changes: Changes) -> str:
@@ -203,11 +172,11 @@ def _default_name(directory: str, steps: int, config: Config, changes: Changes) 
         ConfigError: that is no folder's name.
     """
     named = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
-    known = [key.rsplit(".")[-1] for key in leaves(config.model_dump()) if has_mark(key, Mark.READABLE)]
-    short = {key: last if known.count(last := key.rsplit(".")[-1]) == 1 else key for key in changes}
+    known = [key.rpartition(".")[2] for key in leaves(config.model_dump()) if has_mark(key, Mark.READABLE)]
+    short = {key: last if known.count(last := key.rpartition(".")[2]) == 1 else key for key in changes}
     asked = [f"{short[key]}={value_text(changes[key])}" for key in sorted(changes) if key not in named]
     name = "-".join([Path(directory).resolve().name, config.evaluation.split, f"T{steps}", *asked])
     try:
         return plain_name(name, "name")
-    except ConfigError:
-        raise ConfigError(f"{name[:200]} is no plain folder name for this evaluation; type name=NAME") from None
+    except ConfigError as error:
+        raise ConfigError(f"{error} for this evaluation; type name=NAME") from None

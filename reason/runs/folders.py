@@ -74,18 +74,13 @@ def _files(folder: Path) -> Iterator[str]:
 
 def _written(folder: Path) -> set[str]:
     try:
-        names = read_json(folder / LISTING)
-    except (OSError, ConfigError):
+        return {LISTING, *read_json(folder / LISTING)}
+    except (OSError, ConfigError, TypeError):
         return set()
-    return {LISTING, *(name for name in names if isinstance(name, str))} if isinstance(names, list) else set()
 
 
 def plain_name(name: str, what: str) -> str:
-    """The name, where it names a file in a folder and not a way out of it.
-
-    Raises:
-        ConfigError: it is empty, hidden, too long, or holds a separator or a control character.
-    """
+    """The name; ConfigError where it is empty, hidden or too long, or a way out of the folder that it is in."""
     too_long = len(os.fsencode(name)) > 200  # beside it lie names that are longer
     if not name or name.startswith(".") or "/" in name or os.sep in name or too_long or has_controls(name):
         raise ConfigError(f"{what}={printable(name[:200])} is no plain folder name")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -69,15 +68,10 @@ def compared(results: Any) -> dict[str, Any]:
 
 def _on_one_line(value: Any) -> Any:
     if isinstance(value, dict):
-        return {printable(key): _plain(inner) for key, inner in value.items()}
+        return {printable(key): _on_one_line(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_on_one_line(inner) for inner in value]
     return printable(value) if isinstance(value, str) else value
-
-
-def _plain(value: Any) -> Any:
-    """A setting: a number, a truth value or none as it is, and everything else as a text on one line."""
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    return printable(value if isinstance(value, str) else json.dumps(value))
 
 
 def settings_of(run: Path, results: dict[str, Any]) -> dict[str, Any]:

@@ -71,14 +71,6 @@ def restore(trainer: Trainer, folder: Path) -> None:
         ) from None
 
 
-def size(trainer: Trainer) -> int:
-    """Approximate bytes of a checkpoint: weights, their average, two moments, the carry."""
-    numbers = sum(p.numel() for p in trainer.model.parameters())
-    states = [z for carry in trainer.carries for z in carry.state]
-    carried = sum(z.numel() * z.element_size() for z in states) * trainer.world.size
-    return 4 * numbers * (3 if trainer.ema is None else 4) + carried
-
-
 def _parts(trainer: Trainer) -> dict[str, Any]:
     """The stateful parts, by their names in a checkpoint."""
     parts = {"optimizer": trainer.optimizers, "scaling": trainer.scaling, "sampler": trainer.samplers}
