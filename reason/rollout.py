@@ -1,4 +1,17 @@
-"""Carry, supervision steps and halting: one loop, shared by training and evaluation (docs/math.md §3)."""
+"""How a model is driven: carry, supervision steps and halting, in training and in evaluation (docs/math.md §3).
+
+Training keeps B rows at work. In a supervision step each row takes one `Reasoner.step`; then the loss is computed, and
+the state goes on to the next step without its gradient (`supervise`):
+
+    puzzles   halted rows take new ones, and the initial state        `_refilled`
+    states    z ← step(z, x̂), T times where rollout.loops says so
+    readouts  logits and halting values, with the gradient of this step alone
+    halted    the head says so, or N_super steps are taken            `_halts`
+
+`reason.training.loop` computes the loss of the `Unroll` and updates the weights after every `grad_steps` of these.
+Evaluation starts all puzzles together and never halts (`unroll`). No tensor is read on the host and every shape is
+static, so that a step is queued on a GPU without waiting for the step before.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Literal, Protocol
+from typing import Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -65,16 +78,12 @@ class RolloutConfig(TabledConfig):
         return {name: FieldInfo.from_annotated_attribute(section, section()) for name, section in entries.items()}
 
     @model_validator(mode="after")
-    def _accumulates(self) -> RolloutConfig:
+    def _fits(self) -> RolloutConfig:
         if self.carry == "persistent" and self.accum_steps > 1:
             raise ValueError(
                 f"accum_steps={self.accum_steps} has no effect under carry=persistent, which draws at every step: type "
                 "rollout.carry=same-batch, or rollout.accum_steps=1"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _reaches_the_last_step(self) -> RolloutConfig:
         if self.carry == "fresh" and self.accum_steps < self.supervision_steps:
             raise ValueError(
                 f"carry=fresh starts all rows anew every {self.accum_steps} steps, so none would ever take "
@@ -150,7 +159,7 @@ def supervise(
     """
     carry, active = _refilled(carry, draw, config, batch_start=index % config.accum_steps == 0)
     context = model.encode(carry.batch)
-    before = state = _where(carry.halted & active, model.initial_state(context), carry.state)  # halted rows begin anew
+    before = state = where(carry.halted & active, model.initial_state(context), carry.state)  # halted rows begin anew
     steps = torch.where(carry.halted, -carry.steps.clamp(max=0), carry.steps) + 1
     states, readouts = [], []
     for t in range(1, loops + 1):
@@ -277,13 +286,6 @@ def exact_logit(readout: Readout, halting: Halting | None) -> Tensor | None:
     return None if readout.q_halt is None or halting is None else readout.q_halt.float()
 
 
-class Decimation(Protocol):
-    """What turns cells into clues while the model thinks (`reason.evaluation.decimation`)."""
-
-    def after(self, record: StepRecord) -> tuple[Tensor, Tensor] | None:
-        """The questions (B, S) from the next step on, and which rows (B,) keep their state; None: all goes on."""
-
-
 def unroll(
     model: Reasoner,
     batch: Batch,
@@ -292,33 +294,19 @@ def unroll(
     *,
     start: Callable[[State], State] | None = None,
     after: Callable[[State], State] | None = None,
-    decimation: Decimation | None = None,
     rules: Callable[[StepRecord], Tensor] | None = None,
 ) -> Iterator[StepRecord]:
-    """Take `steps` steps without halting; `start` may replace an initial state, `after` the state of each step.
+    """Take `steps` steps without halting; `start` may replace the initial state, `after` the state of each step.
 
-    rules: of each record, see `StepRecord`. Records keep the batch as it was asked; `decimation` gives clues to the
-    model alone.
+    rules: of each record, see `StepRecord`.
     """
-
-    def begin(inputs: Tensor) -> tuple[Context, State]:
-        context = model.encode(batch._replace(inputs=inputs))
-        state = model.initial_state(context)
-        return context, state if start is None else start(state)
-
-    kept: Tensor | None = None  # (B,) bool
-    context, state = begin(batch.inputs)
+    context = model.encode(batch)
+    state = model.initial_state(context)
+    state = state if start is None else start(state)
     for step in range(1, steps + 1):
         before, state = state, model.step(state, context)
         state = state if after is None else after(state)
-        state = state if kept is None else _where(kept, before, state)
-        record = StepRecord(model, step, batch, context, before, state, rows, rules)
-        yield record
-        if decimation is not None and step < steps and (changed := decimation.after(record)) is not None:
-            inputs, kept = changed
-            context, fresh = begin(inputs)
-            state = _where(kept, state, fresh)
-        del record  # with its readout, before the next step takes memory
+        yield StepRecord(model, step, batch, context, before, state, rows, rules)
 
 
 def last_step(records: Iterator[StepRecord]) -> StepRecord:
@@ -330,14 +318,14 @@ def _detached(state: State) -> State:
     return type(state)(*(z.detach() for z in state))
 
 
+def where(rows: Tensor, chosen: State, other: State) -> State:
+    """Row by row one of two states."""
+    return type(chosen)(*map(partial(_rows, rows), chosen, other))
+
+
 def _filled(carry: Carry, fresh: Batch) -> Batch:
     """The carry's puzzles, halted rows taken from `fresh`."""
     return fresh.each(partial(_rows, carry.halted), carry.batch)
-
-
-def _where(rows: Tensor, chosen: State, other: State) -> State:
-    """Row by row one of two states."""
-    return type(chosen)(*map(partial(_rows, rows), chosen, other))
 
 
 def _rows(rows: Tensor, chosen: Tensor, other: Tensor) -> Tensor:

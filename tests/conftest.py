@@ -195,7 +195,7 @@ def _seeded() -> None:
 def _undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Charts take most of an evaluation: they are drawn in tests/report, and where a test is marked."""
     if request.path.parent.name != "report" and request.node.get_closest_marker("drawn") is None:
-        monkeypatch.setattr("reason.report.page.svg", lambda chart, name: "<svg></svg>")
+        monkeypatch.setattr("reason.report.page.svg", lambda chart: "<svg/>")
         for module in ("evaluation.suite", "extensions.ablation.report", "report.compare"):
             monkeypatch.setattr(f"reason.{module}.save_png", lambda charts, path: path.write_bytes(b"\x89PNG"))
 

@@ -296,7 +296,7 @@ def _drop_neutral(config: dict[str, Any]) -> None:
         section = config
         for part in path:
             section = section.get(part, {})
-        if section.get(leaf) == value:
+        if leaf in section and section[leaf] == value:
             del section[leaf]
     loss, evaluation = config.get("loss", {}), config.get("evaluation", {})
     for name in [name for name, weight in loss.get("weights", {}).items() if name not in TERMS and weight == 0]:

@@ -1,14 +1,14 @@
-"""Decimation: clues that the model gives itself, for puzzles with several solutions (belief propagation's own word)."""
+"""Decimation: clues that the model gives itself, for puzzles with several solutions (a word of belief propagation)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
-from reason.models.base import Readout
-from reason.rollout import StepRecord
+from reason.models.base import Batch, Readout, Reasoner, State
+from reason.rollout import StepRecord, where
 
 DECIDED = 0.99  # probability of a cell's likeliest token from which decimation leaves the cell alone
 TINY = 1e-9  # probabilities below count as this in a logarithm
@@ -44,10 +44,36 @@ class Decimation:
         self.inputs, self.still = inputs, open_cells
         self.failures = self.given = inputs.new_zeros(len(inputs))  # given: clues since the last failure
 
-    def after(self, record: StepRecord) -> tuple[Tensor, Tensor] | None:
-        """The questions with one more clue each, and the solved puzzles (B,), at every `every`-th step."""
-        if record.step % self.every:
-            return None
+    def unroll(
+        self,
+        model: Reasoner,
+        batch: Batch,
+        steps: int,
+        rows: Tensor | None = None,
+        *,
+        start: Callable[[State], State] | None = None,
+        after: Callable[[State], State] | None = None,
+        rules: Callable[[StepRecord], Tensor] | None = None,
+    ) -> Iterator[StepRecord]:
+        """As `reason.rollout.unroll`, with a clue more after every `every` steps; records keep the batch as asked."""
+        inputs, done, state = batch.inputs, None, None
+        for step in range(1, steps + 1):
+            if step % self.every == 1 or self.every == 1:
+                context = model.encode(batch._replace(inputs=inputs))
+                fresh = model.initial_state(context)
+                fresh = fresh if start is None else start(fresh)
+                state = fresh if done is None else where(done, state, fresh)
+            before, state = state, model.step(state, context)
+            state = state if after is None else after(state)
+            state = state if done is None else where(done, before, state)
+            record = StepRecord(model, step, batch, context, before, state, rows, rules)
+            yield record
+            if step % self.every == 0 and step < steps:
+                inputs, done = self.after(record)
+            del record  # with its readout, before the next step takes memory
+
+    def after(self, record: StepRecord) -> tuple[Tensor, Tensor]:
+        """The questions (B, S) with one more clue each, and the solved puzzles (B,)."""
         done = self.solved(record.answer)
         new, token = self.clues(record.readout, self.still, (self.failures >> self.given.clamp(max=62)) & 1 > 0)
         new &= ~done[:, None]

@@ -29,7 +29,6 @@ from reason.losses.lm import Likelihood, probabilities
 from reason.models.base import IGNORE, Readout, Reasoner, Shape, State
 from reason.nn.dtypes import finite
 from reason.rollout import Halting, StepRecord, unroll
-from reason.training.device import await_device
 from reason.training.generators import seeded
 from reason.training.world import World
 
@@ -66,7 +65,6 @@ class Consumer:
 
     steps = 0  # number of steps of each batch that it observes, from the first on
     cost = ""  # its cost beyond the one pass, as text
-    timed = True  # False: its own time is not counted in the seconds of the pass
     place = 0  # consumers act in this order, and so draw their random numbers, whichever extension was loaded first
 
     def __init__(self, evaluator: Evaluator):
@@ -266,7 +264,7 @@ class Evaluator:
         steps = max(consumer.steps for consumer in consumers)
         size, own = self._size, self._own
         kept: list[dict[str, np.ndarray]] = []
-        started, aside = time.perf_counter(), 0.0
+        started = time.perf_counter()
         total = steps * len(range(own.start, own.stop, size))
         with Progress(total=total, unit="step", desc="evaluating", disable=not self.progress) as bar:
             for first in range(own.start, own.stop, size):
@@ -275,22 +273,17 @@ class Evaluator:
                 columns: dict[str, np.ndarray] = {}
                 batch = self.data.take(padded)
                 start, decimated = self.start(padded), self.decimation(batch.inputs, padded)
-                for record in unroll(
-                    self.model, batch, steps, padded, start=start, decimation=decimated, rules=self.rules
-                ):
+                walk = unroll if decimated is None else decimated.unroll
+                for record in walk(self.model, batch, steps, padded, start=start, rules=self.rules):
                     record = record if len(rows) == len(padded) else _first_rows(record, len(rows))
                     for consumer in consumers:
                         if record.step <= consumer.steps:
-                            if not consumer.timed:  # wait for the queued work: its time is the pass's
-                                await_device(self.data.device)
-                            before = time.perf_counter()
                             columns |= consumer.observe(record) or {}
-                            aside += 0 if consumer.timed else time.perf_counter() - before
                     bar.update()
                 kept.append(columns)
         kept = self.world.collect(kept)
         seen = {name: np.concatenate([columns[name] for columns in kept], axis=-1) for name in kept[0]}
-        return seen, time.perf_counter() - started - aside
+        return seen, time.perf_counter() - started
 
     @property
     def rules(self) -> Callable[[StepRecord], Tensor] | None:

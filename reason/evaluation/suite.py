@@ -15,7 +15,7 @@ from reason.evaluation.studies.by_step import BY_STEP, Rules, Signals
 from reason.evaluation.studies.training import TRAINING
 from reason.plugins import load_parts
 from reason.report.chart import save_png
-from reason.report.page import Drawing, drawn, page
+from reason.report.page import page
 from reason.report.section import Results, Section, view
 
 CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with the condition under which it acts
@@ -55,14 +55,12 @@ def write_report(folder: Path, results: Results) -> None:
     lines = zip(range(1, results["steps"] + 1), *by_step.values(), strict=True)
     with (folder / "accuracy_by_step.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([header, *lines])
-    drawings: dict[str, list[Drawing]] = {}
     sections = sections_of(results)
-    for section in sections:
-        for name, charts_of in section.charts.items():
-            if charts := charts_of(results):
-                save_png(charts, folder / f"{name}.png")
-                drawings[name] = drawn(charts, name)
-    (folder / "report.html").write_text(page(results, sections, drawings), encoding="utf-8")
+    plots = {name: charts_of(results) for section in sections for name, charts_of in section.charts.items()}
+    plots = {name: charts for name, charts in plots.items() if charts}
+    for name, charts in plots.items():
+        save_png(charts, folder / f"{name}.png")
+    (folder / "report.html").write_text(page(results, sections, plots), encoding="utf-8")
 
 
 def print_results(results: Results, console: Console) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
@@ -13,14 +11,12 @@ from typing import Any, Literal
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator, PercentFormatter
 
-from reason.report.palette import GREY, INK, LINE, in_css, styled
+from reason.report.palette import GREY, INK, LINE, styled
 from reason.report.section import Results, share, wilson_interval
 
-LABEL = 9.5  # points
 POWERS = [2**k for k in range(17)]
 
 
@@ -38,10 +34,10 @@ def steps_axis(axes: Axes, results: Results) -> None:
 
 
 def curves_by_step(axes: Axes, label: str, results: Results) -> None:
-    """Shares against supervision steps, each line labelled at its end."""
+    """Shares against supervision steps."""
     shares_axis(axes, label)
     steps_axis(axes, results)
-    label_ends(axes)
+    legend(axes)
 
 
 def doubling_axis(axes: Axes, largest: float, label: str) -> None:
@@ -63,42 +59,37 @@ def shares_axis(axes: Axes, label: str, whole: bool = True) -> None:
 
 def plot_exact(axes: Axes, exact: Sequence[float], puzzles: int, label: str, index: int = 0) -> None:
     """Exact accuracy by step with its Wilson interval."""
-    steps, style = np.arange(1, len(exact) + 1), styled(index)
     low, high = np.transpose([wilson_interval(value, puzzles) for value in exact])
-    axes.plot(steps, exact, label=label, markevery=max(1, len(exact) // 16), **style)
-    axes.fill_between(steps, low, high, color=style["color"], alpha=0.15, lw=0)
+    _plot_band(axes, np.array(exact), low, high, label, index)
 
 
 def plot_error(axes: Axes, exact: Sequence[float], puzzles: int, label: str, index: int = 0) -> None:
-    """1 − exact by step with its Wilson interval, for a logarithmic axis; no error at all as an open mark below 1/n."""
-    steps, style = np.arange(1, len(exact) + 1), styled(index)
-    error, least = 1 - np.array(exact), 0.5 / puzzles
+    """1 − exact by step with its Wilson interval, for a logarithmic axis; no error at all is drawn at half a puzzle."""
     low, high = np.transpose([wilson_interval(value, puzzles) for value in exact])
-    none = error < least
-    shown = np.where(none, least, error)
-    axes.plot(steps, shown, label=label, markevery=max(1, len(exact) // 16), **style)
-    axes.plot(steps[none], shown[none], "o", mfc="none", color=style["color"], ms=5)
-    axes.fill_between(steps, np.maximum(1 - high, least), 1 - low, color=style["color"], alpha=0.15, lw=0)
+    least = 0.5 / puzzles
+    _plot_band(axes, np.maximum(1 - np.array(exact), least), np.maximum(1 - high, least), 1 - low, label, index)
 
 
-def errors_axis(axes: Axes, puzzles: int) -> None:
-    """A logarithmic axis of shares, down to half a puzzle at most."""
-    lowest = axes.dataLim.y0
-    axes.set(yscale="log", ylim=(max(0.4 / puzzles, 0.7 * lowest), 1.15), ylabel="error, 1 − exact")
-    _numbered(axes.yaxis, lambda value: f"{100 * value:g}%")
+def _plot_band(axes: Axes, values: np.ndarray, low: np.ndarray, high: np.ndarray, label: str, index: int) -> None:
+    steps, style = np.arange(1, len(values) + 1), styled(index)
+    axes.plot(steps, values, label=label, markevery=max(1, len(values) // 16), **style)
+    axes.fill_between(steps, low, high, color=style["color"], alpha=0.15, lw=0)
+
+
+def errors_axis(axes: Axes) -> None:
+    """A logarithmic axis of shares."""
+    log_axis(axes, "y")
+    axes.set_ylabel("error, 1 − exact")
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=None))
 
 
 def log_axis(axes: Axes, which: Literal["x", "y"]) -> None:
     """A logarithmic axis with plain numbers, also between powers of ten where there are few of these."""
     axes.set(**{f"{which}scale": "log"})
-    _numbered(getattr(axes, f"{which}axis"), lambda value: f"{value:g}")
-
-
-def _numbered(axis: Axis, text: Callable[[float], str]) -> None:
+    axis = getattr(axes, f"{which}axis")
     low, high = sorted(axis.get_view_interval())
-    few = low > 0 and high / low < 200
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if 0 < high < 200 * low else (1,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -110,50 +101,11 @@ def errorbars(axes: Axes, x: Sequence[float], shares: Sequence[float], puzzles: 
     axes.errorbar(x, values, yerr=bars, elinewidth=0.9, capsize=2, **style)
 
 
-def spread(wanted: Sequence[float], gap: float) -> np.ndarray:
-    """Places in the order of those wanted, at least `gap` apart, within [0, 1] as long as they fit."""
-    order = np.argsort(wanted, kind="stable")
-    placed = np.clip(np.array(wanted, float)[order], 0, 1)
-    for i in range(1, len(placed)):
-        placed[i] = max(placed[i], placed[i - 1] + gap)
-    if len(placed) and placed[-1] > 1:
-        placed[-1] = 1
-        for i in range(len(placed) - 2, -1, -1):
-            placed[i] = min(placed[i], placed[i + 1] - gap)
-    found = np.empty_like(placed)
-    found[order] = placed
-    return found
-
-
-def label_ends(axes: Axes) -> None:
-    """The labels of lines, each beside its line's last point, in its colour, and moved apart where they would meet."""
-    ends = []
-    for line in axes.get_lines():
-        x, y = (np.asarray(values, float) for values in line.get_data())
-        seen = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
-        if len(seen) and not str(line.get_label()).startswith("_"):
-            ends.append((str(line.get_label()), str(line.get_color()), (x[seen[-1]], y[seen[-1]])))
-    if not ends:
-        return
-    axes.get_ylim()  # scales the axes, which waits for a reader
-    to_axes = axes.transScale + axes.transLimits
-    heights = [float(to_axes.transform(point)[1]) for _, _, point in ends]
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    spec = axes.get_subplotspec()
-    rows = 1 if spec is None else spec.get_gridspec().nrows
-    gap = 1.2 * LABEL / (72 * figure.get_figheight() / rows * 0.75)  # axes take three quarters of the height
-    for (label, colour, point), place in zip(ends, spread(heights, gap), strict=True):
-        axes.annotate(
-            label, point, (1.04, place), textcoords="axes fraction", color=colour, fontsize=LABEL, va="center",
-            annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "alpha": 0.7, "shrinkA": 1, "shrinkB": 3},
-        )  # fmt: skip
-
-
-def shortened(label: str, most: int = 20) -> str:
-    """A label that leaves the lines their width."""
-    return label if len(label) <= most else f"{label[: most - 1]}…"
+def legend(axes: Axes) -> None:
+    """A legend below the axes; lines differ in their marks and dashes as well as in colour."""
+    named, _ = axes.get_legend_handles_labels()
+    if named:
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=min(3, len(named)), frameon=False, fontsize=9)
 
 
 def by_step(values: Sequence[float | None], results: Results) -> str:
@@ -200,19 +152,11 @@ def save_png(charts: Sequence[Chart], path: Path) -> None:
         figure.savefig(path, facecolor="white")
 
 
-def svg(chart: Chart, name: str) -> str:
-    """The chart as an <svg> that says what it shows; `name` makes its ids differ from those of others on the page."""
-    with matplotlib.rc_context(STYLE | {"svg.fonttype": "none", "svg.hashsalt": name}):
+def svg(chart: Chart) -> str:
+    """The chart as an SVG file, the same bytes each time."""
+    with matplotlib.rc_context(STYLE | {"svg.fonttype": "none", "svg.hashsalt": chart.title}):
         figure = Figure(figsize=chart.size, layout="constrained")
         chart.draw(figure.subplots())
         out = StringIO()
-        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    text = out.getvalue()
-    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.S)
-    text = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text).replace("xlink:href", "href")
-    text = re.sub(r"font: ([\d.]+)px[^;\"]*", r"font-size: \1px", text)
-    used = set(re.findall(r"(?:href=\"#|url\(#)([^\")]+)", text))
-    text = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", text)
-    head, rest = text.split(">", 1)
-    head = re.sub(r' (width|height|version)="[^"]*"', "", head)
-    return in_css(f'{head} role="img" aria-label="{escape(f"{chart.title}: {chart.says}")}">{rest}')
+        figure.savefig(out, format="svg", facecolor="white", metadata={"Date": None, "Creator": None})
+    return out.getvalue()

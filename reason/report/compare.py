@@ -14,14 +14,14 @@ from reason.report.chart import (
     PANEL,
     Chart,
     errors_axis,
-    label_ends,
+    legend,
     plot_error,
     plot_exact,
     save_png,
     shares_axis,
     steps_axis,
 )
-from reason.report.page import comparison_page, drawn
+from reason.report.page import comparison_page
 from reason.report.section import Results, Table, interval, share
 
 COLUMNS = ("", "run", "exact at step 1", "at the trained step", "95 % interval", "at the last step", "rules hold")
@@ -81,21 +81,10 @@ def _text(value: Any) -> str:
 
 
 def alike(evaluations: Sequence[Results]) -> str:
-    """What all evaluations have in common, in a line: '2 runs: sudoku-6x6 test, 1,000 puzzles, 800 optimizer steps'."""
-    words: dict[str, Callable[[Any], str]] = {
-        "dataset": lambda value: Path(value).name,
-        "split": str,
-        "puzzles": lambda value: f"{value:,} puzzles",
-        "checkpoint_step": lambda value: f"{value:,} optimizer steps",
-        "parameters": lambda value: f"{value:,} parameters",
-        "precision": str,
-    }
-    found = [
-        text(evaluations[0][key])
-        for key, text in words.items()
-        if evaluations[0].get(key) is not None and len({results.get(key) for results in evaluations}) == 1
-    ]
-    return f"{len(evaluations)} runs" + (f": {', '.join(found)}" if found else "")
+    """What all evaluations have in common, in a line: '2 runs: split test, puzzles 1,000, checkpoint_step 800'."""
+    keys = ("dataset", "split", "puzzles", "checkpoint_step", "parameters", "precision")
+    found = [f"{key} {_text(evaluations[0][key])}" for key in keys if len({r.get(key) for r in evaluations}) == 1]
+    return f"{len(evaluations)} runs: {', '.join(found)}"
 
 
 def notes_on(evaluations: Sequence[Results]) -> list[str]:
@@ -116,21 +105,20 @@ def notes_on(evaluations: Sequence[Results]) -> list[str]:
 def charts(evaluations: Sequence[Results]) -> list[Chart]:
     """Exact by step and the error, a line with its interval for every run."""
     most = max(evaluations, key=lambda results: results["steps"])
-    puzzles = max(results["puzzles"] for results in evaluations)
 
     def curves(axes: Axes, plot: Callable[..., None] = plot_exact) -> None:
         for index, results in enumerate(evaluations):
             plot(axes, results["exact_by_step"], results["puzzles"], letter(index), index)
         if plot is plot_error:
-            errors_axis(axes, puzzles)
+            errors_axis(axes)
         else:
             shares_axis(axes, "exact")
         steps_axis(axes, most)
-        label_ends(axes)
+        legend(axes)
 
     rows = figures(evaluations).rows
     says = "; ".join(f"{row[0]}, {row[1]}: {row[3]} at the trained step, {row[5]} at the last" for row in rows)
-    size = (PANEL[0], max(PANEL[1], 0.17 * len(evaluations) + 0.8))  # inches: a label a run
+    size = (PANEL[0], PANEL[1] + 0.06 * len(evaluations))  # inches: a label a run
     errors = partial(curves, plot=plot_error)
     return [Chart("exact: whole puzzles right", says, curves, size), Chart("error, 1 − exact", says, errors, size)]
 
@@ -143,5 +131,5 @@ def write_comparison(folder: Path, evaluations: Sequence[Results], settings: Set
     found = charts(evaluations)
     save_png(found, folder / "comparison.png")
     tables = [table for table in (figures(evaluations), differences(evaluations, settings)) if table.rows]
-    page = comparison_page(alike(evaluations), tables, drawn(found, "comparison"), notes_on(evaluations))
+    page = comparison_page(alike(evaluations), tables, found, notes_on(evaluations))
     (folder / "comparison.html").write_text(page, encoding="utf-8")

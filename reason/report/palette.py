@@ -43,11 +43,3 @@ def css() -> str:
     return (
         f":root {{ color-scheme: light dark; {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
     )
-
-
-def in_css(svg: str) -> str:
-    """An SVG in the colours of LIGHT, with the properties of the page in their place."""
-    for name, colour in LIGHT.items():
-        if name.startswith(("--series", "--ink", "--line", "--soft")):
-            svg = svg.replace(colour, "currentColor" if name == "--ink" else f"var({name})")
-    return svg

@@ -21,7 +21,6 @@ from reason.evaluation.evaluator import Evaluator, decimation, default_steps
 from reason.evaluation.studies.boards import think
 from reason.losses.lm import probabilities
 from reason.models.base import Batch, Readout, Reasoner, Shape
-from reason.rollout import unroll
 
 
 def softmax(logits: Tensor) -> Tensor:
@@ -103,7 +102,7 @@ def test_a_clue_settles_on_one_of_two_solutions_and_starts_its_puzzle_anew() -> 
     model, inputs = Pair(), torch.tensor([[0, 0], [1, 0]])
     batch = Batch(inputs, inputs, torch.zeros(2, dtype=torch.long))
     answers, taken = [], []
-    for record in unroll(model, batch, 6, decimation=Decimation(2, inputs, inputs == 0, softmax, alike)):
+    for record in Decimation(2, inputs, inputs == 0, softmax, alike).unroll(model, batch, 6):
         answers.append(record.answer.tolist())
         taken.append(record.state.z.flatten().tolist())
         assert torch.equal(record.batch.inputs, inputs)
@@ -130,7 +129,7 @@ def test_failures_try_every_combination_of_clues() -> None:
     right = torch.tensor([[1, 2, 2], [1, 1, 1], [0, 0, 0]])
     batch = Batch(inputs, inputs, torch.zeros(3, dtype=torch.long))
     rule = Decimation(1, inputs, inputs == 0, softmax, lambda answers: (answers == right).all(1))
-    answers = torch.stack([record.answer for record in unroll(model, batch, 40, decimation=rule)])
+    answers = torch.stack([record.answer for record in rule.unroll(model, batch, 40)])
     combinations = [[1 + (n >> i & 1) for i in range(3)] for n in range(8)]
     ends = answers[3::4].transpose(0, 1).tolist()  # three clues, then the failure is seen
     assert ends[2][:8] == combinations
@@ -160,9 +159,7 @@ def test_boards_show_what_the_pass_answered(sudoku_4x4: Path) -> None:
     evaluator = evaluator_of(model, data, 6, 5, decimation=2)
     batch = data.take(torch.arange(4))
     with torch.inference_mode():
-        passed = [
-            r.answer for r in unroll(model, batch, 6, decimation=evaluator.decimation(batch.inputs, torch.arange(4)))
-        ]
+        passed = [r.answer for r in evaluator.decimation(batch.inputs, torch.arange(4)).unroll(model, batch, 6)]
     thoughts = think(model, batch, 6, decimated=partial(evaluator.decimation, rows=torch.arange(4)))
     assert (np.stack([thought.answers for thought in thoughts], axis=1) == torch.stack(passed).numpy()).all()
 

@@ -168,27 +168,6 @@ class Norms(Consumer):
         return {"norms": seen["norm"].mean(1).tolist()}
 
 
-class Slow(Norms):
-    """A consumer that takes an hour a batch, by a clock of its own."""
-
-    def observe(self, record: StepRecord) -> Columns | None:
-        self.clock[0] += 3600
-        return super().observe(record)
-
-
-@pytest.mark.parametrize("timed", [True, False])
-def test_seconds_are_those_of_the_pass(timed: bool, trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a consumer computes beside the pass is not in them."""
-    evaluator = evaluator_of(*trained, 2, 50)
-    one = Slow(evaluator)
-    one.clock, one.timed = [0.0], timed
-    monkeypatch.setattr("reason.evaluation.evaluator.time.perf_counter", lambda: one.clock[0])
-    with torch.no_grad():
-        _, seconds = evaluator.observe([one])
-    assert seconds == (2 * 3600 if timed else 0)
-    assert Accuracy.timed
-
-
 NORMS = Section(
     "norms",
     "How large states are",

@@ -7,15 +7,12 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
 from matplotlib.axes import Axes
 from PIL import Image
 
 from reason.evaluation.studies.by_step import BY_STEP
 from reason.evaluation.studies.training import TRAINING
-from reason.evaluation.suite import sections_of
-from reason.report.chart import Chart, save_png, spread, svg
+from reason.report.chart import Chart, save_png, svg
 from reason.report.compare import charts as compared_charts
 from reason.report.compare import letter
 
@@ -33,11 +30,6 @@ def lines(axes: Axes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return {label: (np.asarray(x, float), np.asarray(y, float)) for label, (x, y) in found.items() if label[:1] != "_"}
 
 
-def labels(axes: Axes) -> set[str]:
-    """Texts beside the axes."""
-    return {text.get_text() for text in axes.texts}
-
-
 def test_accuracy_is_drawn_plain_and_as_an_error(whole: dict, axes: Axes) -> None:
     results = whole | {"exact_by_step": [0.25, 0.5, 0.75, 11 / 12, 1.0]}
     error, curve = BY_STEP.charts["accuracy_by_step"](results)  # the error first, where exact hugs 100 %
@@ -48,16 +40,12 @@ def test_accuracy_is_drawn_plain_and_as_an_error(whole: dict, axes: Axes) -> Non
     assert lines(axes)["exact"][1].tolist() == results["exact_by_step"]
     assert lines(axes)["cells"][1].tolist() == results["cell_by_step"]
     assert axes.get_yscale() == "linear"
-    assert labels(axes) >= {"exact", "cells"}
     axes.clear()
     error.draw(axes)
     assert axes.get_yscale() == "log"
     drawn = lines(axes)["exact"][1]
     assert drawn[:4] == pytest.approx(1 - np.array(results["exact_by_step"][:4]))
-    assert drawn[4] == 0.5 / results["puzzles"]  # none is wrong: below one puzzle, and an open mark says so
-    (open_mark,) = [line for line in axes.get_lines() if line.get_markerfacecolor() == "none"]
-    assert [float(x) for x in open_mark.get_xdata()] == [5]
-    assert axes.get_ylim()[0] < drawn[4]
+    assert drawn[4] == 0.5 / results["puzzles"]  # none is wrong: below one puzzle
     axes.figure.canvas.draw()
     ticks = [text.get_text() for text in axes.get_yticklabels()]
     assert "10%" in ticks
@@ -76,13 +64,6 @@ def test_the_training_curve_is_that_of_the_metrics(whole: dict, axes: Axes) -> N
     assert exact.says == "training 25.0% at step 4, 25.0% at step 4; validation 0.0% at step 2, 50.0% at step 4"
 
 
-def test_every_chart_of_a_report_says_what_it_shows(whole: dict) -> None:
-    charts = [chart for section in sections_of(whole) for of in section.charts.values() for chart in of(whole)]
-    assert len(charts) >= 4
-    assert all(chart.title and chart.says for chart in charts)
-    assert len({chart.title for chart in charts}) == len(charts)
-
-
 def test_a_png_holds_all_charts_of_a_plot(tmp_path: Path) -> None:
     charts = [Chart("a", "nothing", lambda axes: None) for _ in range(3)]
     save_png(charts, tmp_path / "three.png")
@@ -97,30 +78,14 @@ def test_no_text_of_a_chart_is_mathematics() -> None:
         axes.plot([1, 2], [1e-9, 1], label="a$b_{c}$")
         axes.legend()
 
-    assert "a$b_{c}$" in svg(Chart("t", "s", draw), "x")
+    assert "a$b_{c}$" in svg(Chart("t", "s", draw))
 
 
 def test_a_curve_of_many_runs_has_a_label_for_each(whole: dict, axes: Axes) -> None:
-    runs = [whole | {"run": f"r{i}"} for i in range(30)]
-    curves, _ = compared_charts(runs)
-    assert curves.size[1] > 5
+    curves, _ = compared_charts([whole | {"run": f"r{i}"} for i in range(30)])
     curves.draw(axes)
-    assert labels(axes) == {letter(i) for i in range(30)}
+    assert lines(axes).keys() == {letter(i) for i in range(30)}
     assert [letter(i) for i in (0, 25, 26, 27, 52)] == ["A", "Z", "AA", "AB", "BA"]
-
-
-@given(some.lists(some.floats(-1, 2), max_size=12), some.floats(0.001, 0.08))
-def test_labels_are_apart_and_in_order(wanted: list[float], gap: float) -> None:
-    placed = spread(wanted, gap)
-    order = np.argsort(wanted, kind="stable")
-    assert (np.diff(placed[order]) >= gap - 1e-12).all()
-    assert all(-1e-12 <= place <= 1 + 1e-12 for place in placed)
-    if len(wanted) == 1:
-        assert placed[0] == np.clip(wanted[0], 0, 1)
-
-
-def test_labels_that_fit_stay_where_they_are() -> None:
-    assert spread([0.9, 0.1, 0.5], 0.1).tolist() == [0.9, 0.1, 0.5]
 
 
 def test_error_of_one_puzzle(whole: dict, axes: Axes) -> None:

@@ -1,6 +1,6 @@
 """The page as a browser reads it: its order, its tables, its pictures and what they say."""
 
-import re
+from base64 import b64decode
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Self
@@ -10,7 +10,7 @@ import pytest
 from reason.evaluation.suite import write_report
 from reason.report.section import shown_steps
 
-VOID = {"meta", "link", "input", "br"}
+VOID = {"meta", "link", "input", "br", "img"}
 
 
 class Node:
@@ -73,29 +73,14 @@ def test_the_boards_come_first(tree: Tree) -> None:
     assert "prefers-reduced-motion" in script.text
 
 
-def test_every_drawing_is_named_and_ids_are_unique(tree: Tree) -> None:
-    drawings = tree.open[0].all("svg")
-    assert len(drawings) >= 4
-    for figure in tree.open[0].all("figure"):
-        (svg,), (caption,) = figure.all("svg"), figure.all("figcaption")
-        assert svg.attributes["role"] == "img"
-        assert str(svg.attributes["aria-label"]).startswith(f"{caption.text}: ")
-        assert "width" not in svg.attributes  # as wide as the page lets it
-        assert "viewbox" in svg.attributes
-    ids = [node.attributes["id"] for node in tree.order if "id" in node.attributes]
-    assert len(ids) == len(set(ids))
-    links = [str(node.attributes["href"]) for node in tree.order if node.name == "use"]
-    assert links
-    assert {link.removeprefix("#") for link in links} <= set(ids)
-
-
-def test_drawings_fit_a_phone(tree: Tree) -> None:
-    """Text of 9 px and more where a chart is 358 px wide, a small one 160."""
-    for svg in tree.open[0].all("svg"):
-        width = float(str(svg.attributes["viewbox"]).split()[2])
-        shown = 358 if width > 250 else 160
-        sizes = re.findall(r"font-size: ([\d.]+)", str([node.attributes for node in svg.all("text")]))
-        assert all(float(size) * shown / width >= 9 for size in sizes)
+def test_every_chart_says_what_it_shows(tree: Tree) -> None:
+    figures = tree.open[0].all("figure")
+    assert len({figure.all("figcaption")[0].text for figure in figures}) == len(figures) >= 4
+    for figure in figures:
+        (image,), (caption,) = figure.all("img"), figure.all("figcaption")
+        assert str(image.attributes["alt"]).startswith(f"{caption.text}: ")
+        drawing = b64decode(str(image.attributes["src"]).removeprefix("data:image/svg+xml;base64,"))
+        assert b"<svg" in drawing
 
 
 def test_tables_show_steps_that_double_and_unfold_to_all(whole: dict, tree: Tree) -> None:
@@ -112,13 +97,3 @@ def test_tables_show_steps_that_double_and_unfold_to_all(whole: dict, tree: Tree
     assert steps(first) == [1, 2, 4, 5] == shown_steps(5, 2)
     assert steps(unfolded) == [1, 2, 3, 4, 5]
     assert all(cell.attributes.get("scope") == "col" for cell in first.all("th"))
-
-
-def test_every_section_says_in_which_precision_it_was_computed(tree: Tree) -> None:
-    found = {}
-    for section in tree.open[0].all("section"):
-        notes = [node.text for node in section.all("p") if node.attributes.get("class") == "note"]
-        if notes:
-            found[section.all("h2")[0].text] = notes[0]
-    assert all(note.endswith("Computed in bfloat16.") for note in found.values())
-    assert len(found) >= 2

@@ -19,7 +19,6 @@ from reason.evaluation.suite import consumers_of, print_results, write_report
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import ModelConfig
 from reason.report.compare import differences, notes_on, write_comparison
-from reason.report.page import viewed
 from reason.report.section import headline
 
 SMALL = RecursiveConfig(
@@ -80,7 +79,7 @@ def check(folder: Path, results: dict) -> str:
     page = (folder / "report.html").read_text()
     HTMLParser().feed(page)
     assert page.lstrip().startswith("<!doctype html>")
-    assert not re.search(r"https?:|src=|@import|url\((?!#)", page)  # nothing is fetched
+    assert not re.search(r"https?:|src=\"(?!data:)|@import|url\(", page)  # nothing is fetched
     assert "runs &lt;x&gt; $a$" in page
     assert headline(results) in page.replace("&amp;", "&")
     console = Console(record=True, width=160)
@@ -94,30 +93,14 @@ def test_everything(whole: dict, tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} >= {
         "results.json", "boards.json", "report.html", "accuracy_by_step.csv", "accuracy_by_step.png", "training.png",
     }  # fmt: skip
-    for title in ("step by step", "Training"):
-        assert title in page
-
-
-def test_the_viewer_unfolds_to_the_answers(whole: dict) -> None:
-    for seen, puzzle in zip(viewed(whole["boards"])["puzzles"], whole["boards"]["puzzles"], strict=True):
-        board = list(puzzle["question"])
-        for change, answer in zip(seen["changes"], puzzle["answers"], strict=True):
-            for cell, token in zip(change[::2], change[1::2], strict=True):
-                assert board[cell] != token
-                board[cell] = token
-            assert board == answer
+    for words in ("step by step", "Training", "Computed in bfloat16."):
+        assert words in page
 
 
 @pytest.mark.parametrize(("steps", "known"), [(1, 0), (3, 12)], ids=["none solved", "all solved"])
 def test_all_and_none_solved(steps: int, known: int, sudoku_4x4: Path, tmp_path: Path) -> None:
     results = read(sudoku_4x4, steps, EVERYTHING, known=known)
     assert results["exact_by_step"][-1] == results["valid_by_step"][-1] == (1.0 if known else 0.0)
-    check(tmp_path, results)
-
-
-def test_one_puzzle(sudoku_4x4: Path, tmp_path: Path) -> None:
-    results = read(sudoku_4x4, 2, EVERYTHING.model_copy(update={"limit": 1}), trained_steps=9)
-    assert results["puzzles"] == 1
     check(tmp_path, results)
 
 
@@ -172,7 +155,7 @@ def test_runs_compared(whole: dict, tmp_path: Path) -> None:
     assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".png", ".html"}
     page = (tmp_path / "comparison.html").read_text()
     assert "b&lt;c&gt;" in page
-    assert not re.search(r"https?:|src=", page)
+    assert not re.search(r"https?:|src=\"(?!data:)", page)
     other = evaluations[1] | {"dataset": "data/other"}
     assert notes_on([evaluations[0], other])[0].startswith("different sets: data/other, data/set")
     one, changed = (results | {"fingerprint": digest} for results, digest in zip(evaluations, "01", strict=True))

@@ -11,9 +11,10 @@ import numpy as np
 import torch
 
 from reason.data import STILL, Moved
+from reason.evaluation.decimation import Decimation
 from reason.evaluation.evaluator import Columns, Consumer
 from reason.models.base import Batch, Reasoner, State
-from reason.rollout import Decimation, Halting, exact_logit, unroll
+from reason.rollout import Halting, exact_logit, unroll
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ def think(
     model.eval()
     batch = batch._replace(inputs=moved.apply(batch.inputs))
     answers, heads = [], []
-    for record in unroll(model, batch, steps, start=start, decimation=decimated(batch.inputs)):
+    decimation = decimated(batch.inputs)
+    for record in (unroll if decimation is None else decimation.unroll)(model, batch, steps, start=start):
         answers.append(moved.undo(record.answer))
         q = exact_logit(record.readout, halting)
         if q is not None:

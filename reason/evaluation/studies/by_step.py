@@ -38,15 +38,14 @@ class Rules(Consumer):
             return None
         answers = self._kept.take()["answers"]
         questions = narrow(record.batch.inputs, record).cpu().numpy()
-        new = np.ones(answers.shape[:2], bool)
-        new[1:] = (answers[1:] != answers[:-1]).any(-1)
-        step, row = np.nonzero(new)
-        checked = np.zeros(new.shape, bool)
         instances = None if record.rows is None else self.evaluator.data.instances_of(record.rows)
-        own = None if instances is None else instances[row]
-        checked[new] = self._solved(questions[row], answers[step, row], own)
-        latest = np.maximum.accumulate(np.where(new, np.arange(len(answers))[:, None], 0), axis=0)
-        return {"valid": np.take_along_axis(checked, latest, axis=0)}
+        valid = np.zeros(answers.shape[:2], bool)  # (T, B)
+        new = np.ones(len(questions), bool)
+        for step, answer in enumerate(answers):
+            if step:
+                valid[step], new = valid[step - 1], (answer != answers[step - 1]).any(-1)
+            valid[step, new] = self._solved(questions[new], answer[new], None if instances is None else instances[new])
+        return {"valid": valid}
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """Share of puzzles whose answer obeys the rules, by step; None: no rule decides.
@@ -146,7 +145,7 @@ def _charts(results: Results) -> list[Chart]:
 
     def error(axes: Axes) -> None:
         plot_error(axes, exact, puzzles, "exact")
-        errors_axis(axes, puzzles)
+        errors_axis(axes)
         steps_axis(axes, results)
 
     charts = [

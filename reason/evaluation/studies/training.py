@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from matplotlib.axes import Axes
 
-from reason.report.chart import Chart, label_ends, log_axis, shares_axis
+from reason.report.chart import Chart, legend, log_axis, shares_axis
 from reason.report.palette import BLUE, GREY, ORANGE
 from reason.report.section import Results, Section, number, share
 
@@ -30,7 +30,7 @@ def _charts(results: Results) -> list[Chart]:
             axes.plot(*np.transpose(curves[key]), style, color=colour, label=label)
         _optimizer_steps(axes, evaluated)
         shares_axis(axes, "exact")
-        label_ends(axes)
+        legend(axes)
 
     known = [key for key in SHARES if key in curves]
     says = "; ".join(f"{SHARES[key][0]} {_ends(curves[key], share)}" for key in known)

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import ttest_1samp
 
-from reason.report.chart import PANEL, Chart, curves_by_step, save_png, shortened
-from reason.report.page import comparison_page, drawn
+from reason.report.chart import PANEL, Chart, curves_by_step, save_png
+from reason.report.page import comparison_page
 from reason.report.palette import styled
 from reason.report.section import Results, Table, number, share
 
@@ -109,7 +109,7 @@ def write_ablation(folder: Path, title: str, runs: Runs) -> list[dict[str, Any]]
     (folder / "summary.json").write_text(json.dumps({"title": title, "rows": rows}, indent=2) + "\n", encoding="utf-8")
     save_png(found, folder / "summary.png")
     table = Table("mean over seeds", COLUMNS, table_rows(rows), left=(0, 7))
-    page = comparison_page(title, [table], drawn(found, "summary"), [NOTE])
+    page = comparison_page(title, [table], found, [NOTE])
     (folder / "summary.html").write_text(page, encoding="utf-8")
     return rows
 
@@ -123,7 +123,7 @@ def chart(runs: Runs) -> Chart:
     def draw(axes: Axes) -> None:
         for index, (name, found) in enumerate(curves.items()):
             style, steps = styled(index), np.arange(1, found.shape[1] + 1)
-            axes.plot(steps, found.mean(0), label=shortened(name), markevery=max(1, len(steps) // 16), **style)
+            axes.plot(steps, found.mean(0), label=name, markevery=max(1, len(steps) // 16), **style)
             axes.fill_between(steps, found.min(0), found.max(0), color=style["color"], alpha=0.15, lw=0)
         longest = max(found.shape[1] for found in curves.values())
         curves_by_step(axes, "exact, mean and range of the seeds", {"steps": longest, "trained_steps": trained})

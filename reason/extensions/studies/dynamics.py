@@ -17,7 +17,7 @@ from reason.evaluation.states import precise, rows_of
 from reason.evaluation.studies.boards import examples_of
 from reason.extensions.studies import probes
 from reason.extensions.studies.probes import AT_REST, trajectories
-from reason.report.chart import Chart, label_ends, log_axis, numbers
+from reason.report.chart import Chart, legend, log_axis, numbers
 from reason.report.palette import BLUE, GREY, ORANGE
 from reason.report.section import Results, Section, Table, number
 from reason.rollout import last_step, unroll
@@ -130,7 +130,7 @@ def _charts(results: Results) -> list[Chart]:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
             if log:
                 log_axis(axes, "y")
-            label_ends(axes)
+            legend(axes)
 
         ends = [f"{number(row[-1])} ({_state(p)})" for row, p in zip(values, puzzles, strict=True) if row]
         return Chart(title, f"{last}: {', '.join(ends) or 'none'}", draw)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from scipy.stats import rankdata
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
-from reason.report.chart import Chart, label_ends, numbers, shares_axis, steps_axis
+from reason.report.chart import Chart, legend, numbers, shares_axis, steps_axis
 from reason.report.palette import BLUE, GREEN, GREY, PINK
 from reason.report.section import Results, Section, Table, number, rows_shown, share
 from reason.rollout import StepRecord, exact_logit
@@ -123,7 +123,7 @@ def _charts(results: Results) -> list[Chart]:
         axes.plot(steps, numbers(head["ece_by_step"]), color=PINK, ls="--", label="calibration\nerror")
         axes.set(ylim=(-0.03, 1.03))
         steps_axis(axes, results)
-        label_ends(axes)
+        legend(axes)
 
     trained = min(results["trained_steps"], results["steps"])
     auc, ece = (head[f"{name}_by_step"][trained - 1] for name in ("auc", "ece"))

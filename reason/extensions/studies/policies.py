@@ -22,7 +22,7 @@ from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator, 
 from reason.evaluation.states import rows_of
 from reason.evaluation.studies.by_step import Signals
 from reason.extensions.studies.signals import OF_THE_PASS, SIGNALS, Past, Reading
-from reason.report.chart import Chart, doubling_axis, errorbars, label_ends, shares_axis
+from reason.report.chart import Chart, doubling_axis, errorbars, legend, shares_axis
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, cells, interval, share
 from reason.rollout import StepRecord
@@ -267,7 +267,7 @@ def _charts(results: Results) -> list[Chart]:
                 errorbars(axes, [row["mean_steps"]], [row["exact"]], found["puzzles"], **at)
         shares_axis(axes, "exact", whole=False)
         doubling_axis(axes, results["steps"], "mean supervision steps")
-        label_ends(axes)
+        legend(axes)
 
     says = "; ".join(f"{r['name']}: {share(r['exact'])} after {r['mean_steps']:.1f} steps" for r in found["rows"])
     return [Chart("exact against mean steps", says, draw)]

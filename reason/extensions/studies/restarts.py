@@ -16,7 +16,7 @@ from reason.errors import ConfigError
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, PuzzleSeeds, narrow
 from reason.evaluation.states import mapped, random_like, residual, size_of_rows
 from reason.models.base import IGNORE, Batch, State
-from reason.report.chart import Chart, doubling_axis, errorbars, label_ends, shares_axis
+from reason.report.chart import Chart, doubling_axis, errorbars, legend, shares_axis
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, share
 from reason.rollout import StepRecord, exact_logit, last_step, unroll
@@ -63,7 +63,6 @@ class Restarts(Consumer):
     puzzles have several solutions, and under symmetries that do not keep the label.
     """
 
-    timed = False
     place = 50
 
     def __init__(self, evaluator: Evaluator):
@@ -119,12 +118,12 @@ class Restarts(Consumer):
 
         own = evaluator.start(rows, number)  # of a model whose initial states are random normals anyway
         inputs = moved.apply(batch.inputs)
-        tried = unroll(
+        decimation = evaluator.decimation(inputs, rows)
+        tried = (unroll if decimation is None else decimation.unroll)(
             evaluator.model,
             batch._replace(inputs=inputs),
             self.steps,
             rows,
-            decimation=evaluator.decimation(inputs, rows),
             start=random if own is None and kind == "initial" else own,
             after=noisy if kind == "noise" else None,
         )
@@ -241,7 +240,7 @@ def _charts(results: Results) -> list[Chart]:
                     errorbars(axes, aside, exact, results["puzzles"], fmt="none", color=style["color"])
             shares_axis(axes, "exact", whole=False)
             doubling_axis(axes, rows[-1]["restarts"], "restarts")
-            label_ends(axes)
+            legend(axes)
 
         return draw
 

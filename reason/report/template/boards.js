@@ -12,17 +12,6 @@
   const PUZZLE = 8000, LEAST = 60, MOST = 500, REST = 2000; // milliseconds: of a puzzle, of a step, at a puzzle's end
   let puzzle = null, index = 0, frames = [], timer = 0, onward = false;
 
-  // Frame 0 is the question, frame m the answer after step m.
-  function unfold(one) {
-    const all = [one.question.slice()];
-    for (const change of one.changes) {
-      const next = all[all.length - 1].slice();
-      for (let k = 0; k < change.length; k += 2) next[change[k]] = change[k + 1];
-      all.push(next);
-    }
-    return all;
-  }
-
   function show(step) {
     const now = frames[step], before = frames[Math.max(step - 1, 0)];
     let changed = 0, wrong = 0, clues = 0;
@@ -96,7 +85,7 @@
   function pick(number) {
     index = number;
     puzzle = data.puzzles[index];
-    frames = unfold(puzzle);
+    frames = [puzzle.question, ...puzzle.answers]; // frame m is the answer after step m
     slider.max = frames.length - 1;
     buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === index)));
     show(0);

@@ -22,7 +22,7 @@ from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 from reason.evaluation.states import precise
 from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Reasoner, State
-from reason.report.chart import Chart, label_ends, log_axis, numbers, shares_axis
+from reason.report.chart import Chart, legend, log_axis, numbers, shares_axis
 from reason.report.palette import BLUE, GREY, ORANGE, styled
 from reason.report.section import Charts, Results, Section, Table, number, rows_shown, share
 from reason.rollout import StepRecord, unroll
@@ -358,7 +358,7 @@ def _charts(title: str, draw: Draw) -> Charts:
                 axes.text(0.5, 0.5, "the state diverged", ha="center")
                 return
             draw(axes, found)
-            label_ends(axes)
+            legend(axes)
 
         return [Chart(title, "the numbers are in the table" if finite else "the state diverged", drawn)]
 

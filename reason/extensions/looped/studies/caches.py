@@ -26,7 +26,7 @@ WAYS: tuple[tuple[Sharing, bool], ...] = (
 class Caches(Consumer):
     """`caches` (ways, 4, batches): sums of exact, CE, bytes and prompt bytes; each way a decoding of every puzzle."""
 
-    steps, timed = 1, False
+    steps = 1
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)

@@ -17,7 +17,7 @@ from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Readout
 from reason.nn.dtypes import widest_float
 from reason.plugins import extension, extensions
-from reason.report.chart import Chart, label_ends, shares_axis
+from reason.report.chart import Chart, legend, shares_axis
 from reason.report.palette import BLUE, GREY
 from reason.report.section import Results, Section, Table, cells, number, share
 from reason.rollout import StepRecord
@@ -47,8 +47,6 @@ class ExitGate(Consumer):
     T trained ones. Means over the scored cells (`mean_loops`, `cell`, `ce` in nats) and over puzzles (`exact`); a cell
     that leaves keeps what it said there. A gate per puzzle takes all cells with it.
     """
-
-    timed = False
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
@@ -178,7 +176,7 @@ def _charts(results: Results) -> list[Chart]:
             axes.plot([r["mean_loops"] for r in rows], [r["exact"] for r in rows], style, color=colour, label=kind)
         axes.set(xlabel="mean loops of a cell")
         shares_axis(axes, "exact")
-        label_ends(axes)
+        legend(axes)
 
     def leaving(axes: Axes) -> None:
         axes.bar(range(1, found["loops"] + 1), [p or 0 for p in found["p"]], color=BLUE)
