@@ -55,8 +55,8 @@ def two_steps(name: str, sets: dict[str, Split], tmp_path: Path) -> None:
 
 def _source(config: Config, tmp_path: Path) -> Path:
     """A run for a preset that starts from one: its own model, its layers halved where they are duplicated."""
-    own = {"init_from": "none", "model.init_layers": "same", "model.only": "all"}
-    if config.model.init_layers != "same":
+    own = {"init_from": "none", "model.only": "all"}
+    if config.name.endswith("upcycled"):
         own["model.num_layers"] = str(config.model.num_layers // 2)
     trainer_of(override(config, own), tmp_path / "source").train()
     return tmp_path / "source"

@@ -94,8 +94,7 @@ class LossConfig(TabledConfig):
             peak = weights[name] * (self.schedules[name].peak if name in self.schedules else 1.0)
             if peak >= 1:
                 raise ValueError(
-                    f"weights.{name} comes to λ = {peak:g}, which leaves 1 − λ ≤ 0 to LM: type loss.weights.{name}=0.1,"
-                    f" or loss.{name}.convex=false for LM + λ·{name}"
+                    f"weights.{name} comes to λ = {peak:g}, which leaves 1 − λ ≤ 0 to LM: type loss.weights.{name}=0.1"
                 )
         return self
 

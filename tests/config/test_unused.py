@@ -35,7 +35,6 @@ SMALL: Changes = {
     "optimizer.schedule.warmup_steps": 0,
     "training.steps": STEPS,
     "training.batch_size": 6,  # of 8: some of each half of the set
-    "model.init_layers": "same",
     "model.only": "all",
     "training.compile": "none",
     "training.precision": "fp32",
@@ -149,7 +148,6 @@ OTHERS: dict[str, list[object]] = {  # where the next value of the type would no
     "optimizer.schedule.points": [((0, 0.5),)],
     "ema.decay": [0.05],
     "rollout.halt_exploration_prob": [1.0],
-    "rollout.loops.min": [6],
     "rollout.loops.max": [1],
     "rollout.loops.start": [0, 2, 3],
     "training.monitor.every": [1],
@@ -157,7 +155,6 @@ OTHERS: dict[str, list[object]] = {  # where the next value of the type would no
 }
 ELSEWHERE = {  # what three steps on one set cannot show, and where it is shown
     "init_from": "tests/training/test_warm_start.py",
-    "model.init_layers": "tests/extensions/looped/test_stages.py",
     "model.only": "tests/extensions/looped/test_stages.py",
     "training.steps": "the length of the run",
     "training.compile": "tests/training/test_compiling.py: the same numbers up to rounding",

@@ -1,156 +1,154 @@
-"""Greedy generation by a causal model: the token it says after each cell becomes the next cell.
+"""Greedy decoding by a causal looped model with key-value caches: one set per loop, or one that all loops share (Ouro).
 
-One decoder and two ways to read the text so far: `Rereading` unrolls it anew for every token, with any model; `Caches`
-keep keys and values, as looped transformers can.
+docs/math.md §13. The token that the model says after each cell becomes the next cell.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+import contextlib
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from reason.extensions.looped.cache import Sharing, StackCache
-from reason.models.base import IGNORE, Batch, Readout, Reasoner
-from reason.rollout import last_step, unroll
-
 if TYPE_CHECKING:
+    from reason.extensions.looped.layers import Layers
     from reason.extensions.looped.model import LoopedModel
 
+Sharing = Literal["per-loop", "last", "mean", "first"]
+Kept = list[Tensor | None]  # of each layer: keys and values (2, B, heads, S, D/heads)
 
-class Rereading:
-    """Keep the text alone: every token costs an unroll of `steps` loops over all cells so far."""
 
-    def __init__(self, model: Reasoner, steps: int):
-        self.model, self.steps, self.pieces = model, steps, list[Tensor]()
+class StackCache:
+    """Keys and values of one stack of layers that is applied `loops` times.
 
-    def read(self, tokens: Tensor) -> Readout:
-        """The readout of all cells so far, those of tokens (B, n) the last ones, after all loops."""
-        self.pieces.append(tokens)
-        text = torch.cat(self.pieces, dim=1)
-        return last_step(unroll(self.model, Batch(text, text, torch.zeros_like(text[:, 0])), self.steps)).readout
+    Each loop reads its own set. After `share`, all loops share one tail: the keys and values of the last loop, of the
+    first, or their mean. The tail covers all later tokens, and the prompt too unless `keep_prompt` is set. A new token
+    reads its own keys and values of the current loop (ours).
+    """
+
+    def __init__(self, stack: Layers, loops: int):
+        self.blocks: Any = stack.blocks
+        self.loops, self.sharing, layers = loops, "per-loop", len(stack.blocks)
+        self.sets: list[Kept] = [[None] * layers for _ in range(loops)]
+        self.tail: Kept = [None] * layers
+        self._new: list[Kept] = [[None] * layers for _ in range(loops)]
+
+    @contextlib.contextmanager
+    def reading(self, loop: int) -> Iterator[None]:
+        """Within it the layers see the keys and values of loop `loop` (from 0); new ones are held for `commit`."""
+        for layer, block in enumerate(self.blocks):
+            block.recall = partial(self._recall, loop, layer)
+        try:
+            yield
+        finally:
+            for block in self.blocks:
+                block.recall = None
+
+    def _recall(self, loop: int, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        new = self._new[loop][layer] = torch.stack([keys, values])
+        seen = _joined(_joined(self.sets[loop][layer], self.tail[layer]), new)
+        assert seen is not None
+        return seen[0], seen[1]
+
+    def commit(self) -> None:
+        """Store the held keys and values, once all loops have processed the new cells."""
+        if self.sharing == "per-loop":
+            self.sets = [list(map(_joined, kept, new)) for kept, new in zip(self.sets, self._new, strict=True)]
+        else:
+            self.tail = list(map(_joined, self.tail, self._shared(self._new)))
+
+    def share(self, sharing: Sharing, keep_prompt: bool = False) -> None:
+        """Share one set among all loops from now on, unless `per-loop`; `keep_prompt`: stored cells stay per loop."""
+        self.sharing = sharing
+        if sharing != "per-loop" and not keep_prompt:
+            self.tail = self._shared(self.sets)
+            self.sets = [[None] * len(self.tail)] * self.loops
+
+    def _shared(self, sets: list[Kept]) -> Kept:
+        if self.sharing == "mean":
+            return [
+                torch.stack([kept for kept in layer if kept is not None]).mean(0) for layer in zip(*sets, strict=True)
+            ]
+        return list(sets[-1 if self.sharing == "last" else 0])
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all stored keys and values."""
+        return sum(kept.nbytes for layers in (*self.sets, self.tail) for kept in layers if kept is not None)
+
+
+def _joined(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    return b if a is None else a if b is None else torch.cat([a, b], dim=3)
 
 
 class Caches:
-    """Keep keys and values of a growing text: one set for prelude and coda, one for each loop of the block."""
+    """Keys and values of a growing text: one set for prelude and coda, one for each loop of the block."""
 
     def __init__(self, model: LoopedModel, loops: int):
         self.model = model
-        self.prelude, self.coda = (StackCache(len(stack.blocks), 1) for stack in (model.prelude, model.coda))
-        self.block = StackCache(len(model.block.blocks), loops)
+        self.prelude, self.coda = StackCache(model.prelude, 1), StackCache(model.coda, 1)
+        self.block = StackCache(model.block, loops)
         self.cells = 0  # read so far
 
     @property
     def bytes(self) -> int:
-        """Memory of all keys and values."""
+        """Of all keys and values."""
         return self.prelude.bytes + self.block.bytes + self.coda.bytes
 
-    def read(self, tokens: Tensor) -> Readout:
-        """The readout of the next cells, whose tokens (B, n) are given, after all loops; they are cached."""
-        context = self.model.encode_from(tokens, self.cells, self.prelude.recalls(0))
+    def read(self, tokens: Tensor) -> Tensor:
+        """Logits (B, n, V) of the next cells, whose tokens (B, n) are given, after all loops; they are cached."""
+        with self.prelude.reading(0):
+            context = self.model.encode_from(tokens, self.cells)
         state = self.model.initial_state(context)
         for loop in range(self.block.loops):
-            state = self.model.step(state, context, self.block.recalls(loop))
-        readout = self.model.readout(state, context, self.block.loops, self.coda.recalls(0))
+            with self.block.reading(loop):
+                state = self.model.step(state, context)
+        with self.coda.reading(0):
+            readout = self.model.readout(state, context, self.block.loops)
         for cache in (self.prelude, self.block, self.coda):
             cache.commit()
         self.cells += tokens.shape[1]
-        return readout
+        return readout.logits
 
 
-def decode(reader: Rereading | Caches, last: Tensor, count: int, end: int | None = None) -> Tensor:
-    """Logits (B, n, V) of up to `count` tokens, the likeliest each time; `last` (B, V) are those of the first.
-
-    Ends early where every row has said `end`; what a row says after its own `end` counts for nothing.
-    """
-    logits = [last]
-    ended = torch.zeros(len(last), dtype=torch.bool, device=last.device)
-    while len(logits) < count:
-        token = logits[-1].argmax(-1, keepdim=True)
-        if end is not None:
-            ended |= token.squeeze(1) == end
-            if ended.all():
-                break
-        logits.append(reader.read(token).logits[:, -1])
-    return torch.stack(logits, dim=1)
-
-
-@dataclass(frozen=True)
-class Generated:
+class Generated(NamedTuple):
     """The answer to a prompt."""
 
     tokens: Tensor  # (B, n) the likeliest ones, each chosen given those before it
     logits: Tensor  # (B, n, V) from which they were chosen
-    prompt_bytes: int = 0  # of keys and values while the prompt was read: one set per loop
-    cache_bytes: int = 0  # at the end, prompt and answer: what one set per loop or a shared one holds
+    bytes: int  # of the keys and values of prompt and answer at the end
 
 
 @torch.inference_mode()
 def generate(
-    model: Reasoner,
+    model: LoopedModel,
     prompt: Tensor,
     count: int,
     loops: int,
-    sharing: Sharing | None = None,
+    sharing: Sharing = "per-loop",
     keep_prompt: bool = False,
     end: int | None = None,
 ) -> Generated:
-    """Greedily up to `count` tokens after a prompt (B, n ≥ 1), each after `loops` loops; see `decode` for `end`.
+    """Greedily up to `count` tokens after a prompt (B, n ≥ 1), each after `loops` loops.
 
-    sharing: none: every token reads the whole text anew, with any model. Else keys and values are kept (looped
-    models). The prompt is read with those of each loop for that loop alone. While generating, `per-loop` goes on so,
-    which computes what reading anew would; with `last`, `mean` or `first` all loops look at one shared set (Ouro:
-    last and mean cost little, first collapses), T times smaller. `keep_prompt`: the prompt's stay one set per loop,
-    and only the tokens said are shared (ours: the paper can be read either way).
+    The prompt is read with the keys and values of each loop for that loop only. `per-loop` goes on so, and computes
+    what reading the whole text anew would. With `last`, `mean` or `first` all loops look at one shared set, T times
+    smaller. `keep_prompt`: the prompt's stay one set per loop, and only the tokens said are shared (ours: the paper can
+    be read either way). Ends early where every row has said `end`; what a row says after its own `end` counts for
+    nothing.
     """
-    assert prompt.shape[1], "a model says what comes after at least one token"
     model.eval()
-    if sharing is None:
-        reader = Rereading(model, loops)
-        logits = decode(reader, reader.read(prompt).logits[:, -1], count, end)
-        return Generated(logits.argmax(-1), logits)
-    caches = Caches(cast("LoopedModel", model), loops)
-    first = caches.read(prompt).logits[:, -1]
-    prompt_bytes = caches.bytes
+    caches = Caches(model, loops)
+    logits = [caches.read(prompt)[:, -1]]
     caches.block.share(sharing, keep_prompt)
-    logits = decode(caches, first, count, end)
-    return Generated(logits.argmax(-1), logits, prompt_bytes, caches.bytes)
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Greedy answers held against the labels of a batch, and what the caches of its rows took."""
-
-    exact: Tensor  # (B,) bool: every scored token right
-    loss: Tensor  # (B,) mean −ln p of the right token where greedy decoding stands: its own history, softmax
-    cache_bytes: int
-    prompt_bytes: int
-
-
-@torch.inference_mode()
-def answer(
-    model: Reasoner, batch: Batch, loops: int, sharing: Sharing | None = None, keep_prompt: bool = False
-) -> Answers:
-    """Generate the scored cells of each row from the cells before them, and compare.
-
-    A row's prompt ends with its first scored cell, whose label is the first token said; rows of one prompt length go
-    together.
-    """
-    scored = batch.labels != IGNORE
-    lengths = scored.int().argmax(-1) + 1
-    exact = torch.zeros(len(scored), dtype=torch.bool, device=scored.device)
-    loss = torch.zeros(len(scored), device=scored.device)
-    cache_bytes = prompt_bytes = 0
-    for length in lengths.unique().tolist():
-        rows = lengths == length
-        labels, inside = batch.labels[rows, length - 1 :], scored[rows, length - 1 :]
-        count = int(inside.sum(1).max())
-        found = generate(model, batch.inputs[rows, :length], count, loops, sharing, keep_prompt)
-        wanted, inside = labels[:, :count], inside[:, :count]
-        exact[rows] = ((found.tokens == wanted) | ~inside).all(1)
-        right = found.logits.float().log_softmax(-1).gather(-1, wanted.clamp(min=0)[..., None]).squeeze(-1)
-        loss[rows] = -torch.where(inside, right, 0.0).sum(1) / inside.sum(1)
-        cache_bytes, prompt_bytes = cache_bytes + found.cache_bytes, prompt_bytes + found.prompt_bytes
-    return Answers(exact, loss, cache_bytes, prompt_bytes)
+    ended = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)
+    while len(logits) < count:
+        token = logits[-1].argmax(-1, keepdim=True)
+        if end is not None and (ended := ended | (token.squeeze(1) == end)).all():
+            break
+        logits.append(caches.read(token)[:, -1])
+    said = torch.stack(logits, dim=1)
+    return Generated(said.argmax(-1), said, caches.bytes)

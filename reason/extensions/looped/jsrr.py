@@ -1,16 +1,19 @@
-"""JSRR, STARS' Jacobian spectral radius regularisation, and its L2 baseline (docs/math.md §10)."""
+"""JSRR, STARS' Jacobian spectral radius regularisation, its L2 baseline, and the blind spot's norm penalty.
+
+docs/math.md §10 and §14.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from reason.dynamics.jacobian import jvp, vjp
-from reason.extensions.looped.power import power_iteration, unit_normal_like
+from reason.dynamics.integrate import normal_like
+from reason.dynamics.jacobian import jvp
 from reason.losses.equilibrium import maps
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
@@ -23,23 +26,19 @@ if TYPE_CHECKING:
 class JsrrConfig(BaseConfig):
     """How the growth of a perturbation is measured."""
 
+    convex: ClassVar[bool] = True  # LM's weight is multiplied by 1 − λ, λ = loss.weights.jsrr (eq. 4)
     iterations: int = Field(
         1, ge=1, le=1000, description="K, number of Jacobian products; 1: Algorithm 1; 2: eq. 3, read literally"
     )
     rows: int | None = Field(
         None, ge=1, description="number of measured rows, from the start of the batch; none: all (ours)"
     )
-    transposed: bool = Field(False, description="use vᵀJ instead of J v, as the authors' code does")
-    convex: bool = Field(
-        True, description="multiply LM's weight by 1 − λ, λ = loss.weights.jsrr: (1 − λ)LM + λ·JSRR (eq. 4)"
-    )
 
 
 def constant_weights(config: Config) -> Iterator[Need]:
-    """Maps of the state; where λ is taken from LM's weight, weights that no balancer moves."""
+    """Maps of the state; weights that no balancer moves, since λ is taken from LM's."""
     yield from maps(config)
-    moved = config.loss.jsrr.convex and config.balance.kind != "fixed"
-    yield Need(not moved, "loss weights that no balancer moves", "balance.kind=fixed, or loss.jsrr.convex=false")
+    yield Need(config.balance.kind == "fixed", "loss weights that no balancer moves", "balance.kind=fixed")
 
 
 def jsrr_loss(unroll: Unroll, config: JsrrConfig) -> Tensor:
@@ -49,14 +48,26 @@ def jsrr_loss(unroll: Unroll, config: JsrrConfig) -> Tensor:
     row over all its cells, detached between products; dropout is off, and J is taken in float32 whatever the
     activations are (ours). The state is detached; x̂ belongs to the map, so the gradient reaches the embedding where
     the map adds it. With K = 1 and random v this is a Frobenius estimate, E‖J v‖² = ‖J‖²_F/N over the N numbers of the
-    map (S'·D of a state), not a spectral radius; with growing K it nears |λ₁|².
+    map (S'·D of a state), not a spectral radius; with growing K it nears |λ₁|² where a real eigenvalue dominates.
     """
     last, few = unroll.states[-1], slice(0, config.rows)
     state = type(last)(*(at_least_float32(z.detach())[few] for z in last))
     f, z = unroll.model.map_inside(state, unroll.context.at_least_float32().rows(few), "cycle")
-    v = unit_normal_like(z)
-    found = power_iteration(f, z, v, config.iterations, vjp if config.transposed else jvp)
-    return torch.where(unroll.active[few], found.growth.square(), 0.0).mean().float()
+    v = _unit(normal_like(z))
+    with torch.no_grad():
+        for _ in range(config.iterations - 1):
+            v = _unit(jvp(f, z, v))
+    growth = _row_norm(jvp(f, z, v)).flatten()
+    return torch.where(unroll.active[few], growth.square(), 0.0).mean().float()
+
+
+def _unit(j: Tensor) -> Tensor:
+    return j / _row_norm(j).clamp(min=torch.finfo(j.dtype).tiny)
+
+
+def _row_norm(z: Tensor) -> Tensor:
+    """‖z‖₂ of each row, (B, 1, ...), so that it divides z."""
+    return torch.linalg.vector_norm(z.flatten(1), dim=1).view(-1, *[1] * (z.ndim - 1))
 
 
 def l2_loss(unroll: Unroll) -> Tensor:
@@ -69,4 +80,13 @@ def l2_loss(unroll: Unroll) -> Tensor:
         torch.linalg.vector_norm((b - a).float(), dim=-1).mean(-1)  # (B, S) -> (B,)
         for a, b in zip(before, after, strict=True)
     ]
-    return torch.where(unroll.active, torch.stack(moves).mean(0), 0.0).mean()
+    return unroll.row_mean(torch.stack(moves).mean(0))
+
+
+def norm_penalty(unroll: Unroll) -> Tensor:
+    """K⁻¹ Σ_k E‖h_k‖²_rms over the K states of the backward pass, ‖h‖²_rms = ‖h‖²/D of a token (blind spot §3).
+
+    E is over active rows, tokens and, where a state has several parts, parts (ours).
+    """
+    sizes = [z.float().square().mean(dim=(1, 2)) for state in unroll.states for z in state]  # each (B,)
+    return unroll.row_mean(torch.stack(sizes).mean(0))

@@ -1,15 +1,14 @@
-"""Transformer layers of GPT and Llama, in the norms and the four norm placements of STARS (docs/math.md §8)."""
+"""Transformer layers of GPT and Llama, with the norms and norm placements of STARS, and Ouro's exit gate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.forward_ad import unpack_dual
 
-from reason.extensions.looped.cache import Recall
 from reason.nn.attention import Attention
 from reason.nn.dtypes import at_least_float32
 from reason.nn.geometry import UNKNOWN, Geometry
@@ -17,6 +16,7 @@ from reason.nn.linear import Linear
 from reason.nn.mlp import SwiGLU
 from reason.nn.norms import EPS
 
+Recall = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # new keys and values -> all that the queries see
 NormKind = Literal["layernorm", "rmsnorm", "simple"]
 BlockKind = Literal["gpt", "llama"]
 PlacementName = Literal["pre", "post", "pre-sandwich", "post-sandwich"]
@@ -43,7 +43,7 @@ class Norm(nn.Module):
         treats mean and deviation as constants when it is differentiated again (torch 2.13; `gradcheck` in the tests).
         """
         wide = at_least_float32(x)
-        weight, bias = _like(self.weight, wide), _like(self.bias, wide)
+        weight, bias = (None if p is None else p.to(wide.dtype) for p in (self.weight, self.bias))
         if self.kind == "rmsnorm":
             return nn.functional.rms_norm(wide, (self.width,), weight, self.eps).to(x.dtype)
         if torch.compiler.is_compiling() or unpack_dual(wide).tangent is None:
@@ -53,55 +53,25 @@ class Norm(nn.Module):
         return (y if weight is None or bias is None else y * weight + bias).to(x.dtype)
 
 
-def _like(parameter: Tensor | None, x: Tensor) -> Tensor | None:
-    return None if parameter is None else parameter.to(x.dtype)
-
-
-class CausalAttention(Attention):
-    """Attention in which a cell may see itself and those before it alone; with dropout, and with earlier cells kept."""
-
-    def __init__(self, width: int, num_heads: int, causal: bool, bias: bool, std: float):
-        super().__init__(width, num_heads, bias, std)
-        self.causal = causal
-
-    def forward(
-        self, x: Tensor, rotary: Tensor | None = None, dropout: float = 0.0, recall: Recall | None = None
-    ) -> Tensor:
-        """(B, S, D) -> (B, S, D); `rotary` as in `Attention`; `dropout` of the attention weights.
-
-        With `recall`, x holds the new cells of a text alone; `recall` adds the keys and values of the earlier cells.
-        """
-        q, k, v = self.split(x, rotary)
-        if recall is not None:
-            k, v = recall(k, v)
-        return self.joined(attend(q, k, v, self.causal, dropout))
-
-
 def attend(q: Tensor, k: Tensor, v: Tensor, causal: bool = False, dropout: float = 0.0) -> Tensor:
     """`reason.nn.attention.attend` with dropout of the weights; causal: weights of later cells are 0.
 
     There may be more keys than queries: the queries are then those of the last cells.
     """
-    if q.device.type == "cpu" and q.dtype == torch.bfloat16:
+    queries, keys = q.shape[2], k.shape[2]
+    if (q.device.type == "cpu" and q.dtype == torch.bfloat16) or (causal and queries != keys):
         scores = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5
         if causal:
-            scores = scores.masked_fill(~_sees(q, k), -torch.inf)
+            seen = torch.ones(queries, keys, dtype=torch.bool, device=q.device).tril(keys - queries)
+            scores = scores.masked_fill(~seen, -torch.inf)
         return nn.functional.dropout(scores.softmax(-1), dropout) @ v
-    if causal and q.shape[2] != k.shape[2]:  # the kernel's own mask would lay the queries beside the first keys
-        return nn.functional.scaled_dot_product_attention(q, k, v, _sees(q, k), dropout)
     return nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=causal)
-
-
-def _sees(q: Tensor, k: Tensor) -> Tensor:
-    """(queries, keys) bool: a cell sees itself and those before it."""
-    queries, keys = q.shape[2], k.shape[2]
-    return torch.ones(queries, keys, dtype=torch.bool, device=q.device).tril(keys - queries)
 
 
 class GeluMLP(nn.Module):
     """down(gelu(up)) with biases, GPT's feed-forward layer."""
 
-    def __init__(self, width: int, inner: int, std: float | None = None):
+    def __init__(self, width: int, inner: int, std: float):
         super().__init__()
         self.up = Linear(width, inner, bias=True, std=std)
         self.down = Linear(inner, width, bias=True, std=std)
@@ -111,28 +81,20 @@ class GeluMLP(nn.Module):
         return self.down(torch.nn.functional.gelu(self.up(x)))
 
 
-class Placement(NamedTuple):
-    """Which of argument, value and sum of a residual branch x + f(x) are normalised."""
-
-    argument: bool
-    value: bool
-    total: bool
-
-
-PLACEMENTS: dict[PlacementName, Placement] = {
-    "pre": Placement(argument=True, value=False, total=False),  # x + f(N x)
-    "post": Placement(argument=False, value=False, total=True),  # N(x + f(x))
-    "pre-sandwich": Placement(argument=True, value=True, total=False),  # x + N₂(f(N₁ x))
-    "post-sandwich": Placement(argument=True, value=False, total=True),  # N₂(x + f(N₁ x))
+PLACEMENTS: dict[PlacementName, tuple[bool, bool, bool]] = {  # of x + f(x): are argument, value and sum normalised?
+    "pre": (True, False, False),  # x + f(N x)
+    "post": (False, False, True),  # N(x + f(x))
+    "pre-sandwich": (True, True, False),  # x + N₂(f(N₁ x))
+    "post-sandwich": (True, False, True),  # N₂(x + f(N₁ x))
 }
 
 
 class Half(nn.Module):
     """A residual branch x + f(x) with its norms; every norm has its own gain."""
 
-    def __init__(self, placement: Placement, norm: Callable[[], nn.Module]):
+    def __init__(self, placement: PlacementName, norm: Callable[[], nn.Module]):
         super().__init__()
-        self.argument, self.value, self.total = (norm() if there else nn.Identity() for there in placement)
+        self.argument, self.value, self.total = (norm() if there else nn.Identity() for there in PLACEMENTS[placement])
 
     def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
         """(B, S, D) -> (B, S, D)."""
@@ -150,55 +112,43 @@ class TransformerBlock(nn.Module):
         width: int,
         num_heads: int,
         inner: int,
-        kind: BlockKind = "gpt",
-        placement: PlacementName = "post-sandwich",
-        norm: NormKind = "layernorm",
-        causal: bool = True,
-        std: float = 0.02,
+        kind: BlockKind,
+        placement: PlacementName,
+        norm: NormKind,
+        causal: bool,
+        std: float,
     ):
         super().__init__()
         gpt = kind == "gpt"
-        self.attention = CausalAttention(width, num_heads, causal, bias=gpt, std=std)
+        self.recall: Recall | None = None  # while decoding: x holds only the new cells of a text
+        self.causal, self.attention = causal, Attention(width, num_heads, gpt, std)
         self.mlp = GeluMLP(width, inner, std) if gpt else SwiGLU(width, inner, std=std)
         self.attention_half, self.mlp_half = (
-            Half(PLACEMENTS[placement], lambda: Norm(width, norm, NORM_EPS[kind])) for _ in range(2)
+            Half(placement, lambda: Norm(width, norm, NORM_EPS[kind])) for _ in range(2)
         )
 
-    def forward(
-        self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0, recall: Recall | None = None
-    ) -> Tensor:
-        """(B, S, D) -> (B, S, D); `dropout` is the rate of this call, 0 for none; `recall` as in `CausalAttention`."""
-        x = self.attention_half(x, lambda h: self.attention(h, geometry.rotary, dropout, recall))
-        return self.mlp_half(x, lambda h: nn.functional.dropout(self.mlp(h), dropout))
+    def forward(self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0) -> Tensor:
+        """(B, S, D) -> (B, S, D); `dropout` is the rate of this call, 0 for none."""
 
-    @property
-    def output(self) -> nn.Parameter:
-        """The output projection of the MLP."""
-        return self.mlp.down.weight
+        def mixed(h: Tensor) -> Tensor:
+            q, k, v = self.attention.split(h, geometry.rotary)
+            k, v = (k, v) if self.recall is None else self.recall(k, v)
+            return self.attention.joined(attend(q, k, v, self.causal, dropout))
+
+        return self.mlp_half(self.attention_half(x, mixed), lambda h: nn.functional.dropout(self.mlp(h), dropout))
 
 
 class StructuredLayer(nn.Module):
     """One half, whose f is a gated mixer along the puzzle's structure: mixing and MLP in one."""
 
-    mixer: Any  # of reason.models.mixing.MIXERS
-
-    def __init__(self, mixer: nn.Module, kind: BlockKind, placement: PlacementName, norm: NormKind = "layernorm"):
+    def __init__(self, mixer: Any, kind: BlockKind, placement: PlacementName, norm: NormKind):
         super().__init__()
         self.mixer = mixer
-        self.residual = Half(PLACEMENTS[placement], lambda: Norm(self.mixer.out.weight.shape[0], norm, NORM_EPS[kind]))
+        self.residual = Half(placement, lambda: Norm(self.mixer.out.weight.shape[0], norm, NORM_EPS[kind]))
 
-    def forward(
-        self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0, recall: Recall | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0) -> Tensor:
         """(B, S', D) -> (B, S', D); `dropout` of the mixer's value."""
-        assert recall is None, "not causal"
         return self.residual(x, lambda h: nn.functional.dropout(self.mixer(h, geometry), dropout))
-
-    @property
-    def output(self) -> nn.Parameter:
-        """The output projection of the mixer."""
-        weight: nn.Parameter = self.mixer.out.weight
-        return weight
 
 
 class Layers(nn.Module):
@@ -208,17 +158,25 @@ class Layers(nn.Module):
         super().__init__()
         self.blocks = nn.ModuleList(blocks)
 
-    @property
-    def output(self) -> nn.Parameter:
-        """The output projection of the last block."""
-        last = self.blocks[-1]
-        assert isinstance(last, TransformerBlock | StructuredLayer)
-        return last.output
-
-    def forward(
-        self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0, recalls: Sequence[Recall] | None = None
-    ) -> Tensor:
-        """(B, S, D) -> (B, S, D); `recalls` one for each block."""
-        for index, block in enumerate(self.blocks):
-            x = block(x, geometry, dropout, None if recalls is None else recalls[index])
+    def forward(self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0) -> Tensor:
+        """(B, S, D) -> (B, S, D)."""
+        for block in self.blocks:
+            x = block(x, geometry, dropout)
         return x
+
+
+class ExitGate(nn.Module):
+    """The logit of the exit probability λ = σ(w·h + b), h the argument of the head at a cell (docs/math.md §11).
+
+    float32; w and b start at 0, so that λ = ½ everywhere (ours).
+    """
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.out = nn.Linear(width, 1)
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, h: Tensor) -> Tensor:
+        """(B, S, D) -> (B, S)."""
+        return self.out(h.to(self.out.weight.dtype)).squeeze(-1)

@@ -1,11 +1,11 @@
-"""T, the number of loops of a backward pass, drawn at random (STARS tables 1 and 3; docs/math.md §8)."""
+"""T, the number of loops of a backward pass, drawn at random (STARS tables 1 and 3; docs/math.md §9)."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reason.settings.base import When
 from reason.settings.loops import LoopsConfig
@@ -22,42 +22,29 @@ class RandomLoops(LoopsConfig):
     """
 
     distribution: Literal["fixed", "log-normal", "poisson", "uniform"] = Field(
-        "fixed", description="distribution of T; a random T is rounded and clipped to min..max (STARS tables 1 and 3)"
+        "fixed", description="distribution of T; a random T is rounded and clipped to 1..max (STARS tables 1 and 3)"
     )
     count: int = Field(1, ge=1, le=10_000, description="T of the fixed distribution")
     start: Annotated[int, RANDOM] = Field(0, ge=0, description="optimizer steps with T = count, before T is random")
     mu: Annotated[float, LOG_NORMAL] = Field(2.0, ge=-10, le=10, description="log-normal: mean of log T")
     sigma: Annotated[float, LOG_NORMAL] = Field(0.7, gt=0, le=10, description="log-normal: standard deviation of log T")
     mean: Annotated[float, POISSON] = Field(5.0, gt=0, le=10_000, description="poisson: mean of T")
-    min: Annotated[int, RANDOM] = Field(1, ge=1, le=10_000, description="smallest random T")
     max: Annotated[int, RANDOM] = Field(100, ge=1, le=10_000, description="largest random T")
-
-    @model_validator(mode="after")
-    def _ordered(self) -> RandomLoops:
-        if self.min > self.max:
-            raise ValueError(f"min={self.min} is greater than max={self.max}: type rollout.loops.min=1")
-        return self
 
     def draw(self, seed: int, index: int, step: int) -> int:
         """T of backward pass number `index`, in optimizer step `step`, both counted from 0."""
         if self.distribution == "fixed" or step < self.start:
             return self.count
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
-        return int(self.draws(rng, 1)[0])
-
-    def draws(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """(count,) random T."""
-        numbers: np.ndarray
         match self.distribution:
-            case "fixed":
-                return np.full(count, self.count)
             case "log-normal":
-                numbers = rng.lognormal(self.mu, self.sigma, count)
+                return self._clipped(rng.lognormal(self.mu, self.sigma))
             case "poisson":
-                numbers = rng.poisson(self.mean, count)
-            case "uniform":
-                numbers = rng.integers(self.min, self.max + 1, count)
-        return np.rint(numbers).clip(self.min, self.max).astype(int)
+                return self._clipped(rng.poisson(self.mean))
+        return int(rng.integers(1, self.max + 1))
+
+    def _clipped(self, loops: float | np.integer) -> int:
+        return int(np.clip(np.rint(loops), 1, self.max))
 
     @property
     def several(self) -> str | None:
@@ -67,10 +54,10 @@ class RandomLoops(LoopsConfig):
     @property
     def typical(self) -> int:
         """The T that a run is said to be trained for: the fixed one, the law's median (log-normal) or mean."""
-        middle = {"log-normal": np.exp(self.mu), "poisson": self.mean, "uniform": (self.min + self.max) / 2}
         if self.distribution == "fixed":
             return self.count
-        return round(min(max(middle[self.distribution], self.min), self.max))
+        middle = {"log-normal": np.exp(self.mu), "poisson": self.mean, "uniform": (1 + self.max) / 2}
+        return self._clipped(middle[self.distribution])
 
     @property
     def most(self) -> int:

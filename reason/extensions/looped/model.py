@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -11,13 +12,11 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from reason.context import Context
-from reason.errors import ConfigError
-from reason.extensions.looped.cache import Recall
 from reason.extensions.looped.decoding import generate
-from reason.extensions.looped.gate import GateKind, build_gate
 from reason.extensions.looped.layers import (
     NORM_EPS,
     BlockKind,
+    ExitGate,
     Layers,
     Norm,
     NormKind,
@@ -25,13 +24,14 @@ from reason.extensions.looped.layers import (
     StructuredLayer,
     TransformerBlock,
 )
-from reason.extensions.looped.upcycling import LayerOrder, depths, duplicated
 from reason.models.base import Batch, MapKind, Readout, Shape
 from reason.models.layout import LaidOut, masked
 from reason.models.mixing import MIXERS, MixingConfig, Positions, inner_of, refuse_unfit
 from reason.nn.block import sequence_first
 from reason.nn.linear import Embedding
 from reason.settings.base import When, require
+
+_LAYER = re.compile(r"(?P<stack>.*\bblocks)\.(?P<index>\d+)\.(?P<rest>.*)")
 
 
 class LoopedConfig(MixingConfig):
@@ -63,14 +63,9 @@ class LoopedConfig(MixingConfig):
     input_injection: bool = Field(False, description="add x̂ to the state before every loop")
     inter_loop_norm: bool = Field(False, description="normalise the state before every loop, but not in the readout")
     damping: bool = Field(False, description="multiply the state by a learned σ(d) < 1 before every loop")
-    gate: GateKind = Field("none", description="exit gate (Ouro): one per puzzle (mean over cells), or per position")
+    gate: Literal["none", "position"] = Field("none", description="exit gate (Ouro), one at every position")
     only: Literal["all", "gate"] = Field(
         "all", description="gate: train only the exit gate; the other weights stay those of init_from (Ouro stage II)"
-    )
-    init_layers: LayerOrder = Field(
-        "same",
-        description="with init_from: how L layers fill a stack of n·L layers: same: n = 1; cycle: 1…L 1…L, so that one "
-        "loop equals n loops of the old stack; repeat: 1 1 … L L",
     )
     readout: Literal["norm", "raw", "final-only"] = Field(
         "norm", description="input of the head: norm: N(z); raw: z; final-only: z, and N(z) from loop final_from on"
@@ -90,12 +85,7 @@ class LoopedConfig(MixingConfig):
             key = f"mixer={self.mixer}" if self.mixer != "attention" else f"positions={self.positions}"
             raise ValueError(f"model.{key} looks at whole puzzles, later cells included: type model.causal=false")
         if self.symbols and self.gate == "position":
-            raise ValueError("a gate per position would be one for every symbol of a cell: type model.gate=puzzle")
-        if self.causal and self.gate == "puzzle":
-            raise ValueError(
-                "a gate per puzzle looks at all cells, those to be said included: type model.gate=position, or "
-                "model.causal=false"
-            )
+            raise ValueError("an exit gate would be one for every symbol of a cell: type model.gate=none")
         return self
 
     @property
@@ -109,18 +99,12 @@ class LoopedConfig(MixingConfig):
         return frozenset() if self.gate == "none" else frozenset({"gate"})
 
     def check(self, config: Any) -> None:
-        """A gate trained alone learns by a loss; it and added layers start from a run; `final_from` is a trained loop.
-
-        A norm from `final_from` on counts loops of one pass.
-        """
+        """A gate trained alone learns by a loss and starts from a run; `final_from` counts the loops of one pass."""
         if self.only == "gate":
             mends = "loss.weights.exit_gate=1", "model.only=all"
             require(config.loss.trains("gate"), "model.only=gate", "a loss that trains an exit gate", *mends)
-        for key in ("only", "init_layers"):
-            value, default = getattr(self, key), type(self).model_fields[key].default
-            started = value == default or bool(config.init_from)
-            mends = "init_from=RUN", f"model.{key}={default}"
-            require(started, f"model.{key}={value}", "a trained run to start from", *mends)
+            mends = "init_from=RUN", "model.only=all"
+            require(bool(config.init_from), "model.only=gate", "a trained run to start from", *mends)
         if self.readout == "final-only":
             one, steps = config.rollout.supervision_steps == 1, config.rollout.trained_steps
             mends = "rollout.supervision_steps=1", "model.readout=norm"
@@ -139,11 +123,9 @@ class LoopedState(NamedTuple):
 class LoopedModel(LaidOut):
     """z ← block(γ N(z) + x̂), from z = x̂ = prelude(embedding); logits = E·r(coda(z)), E the token embedding.
 
-    r is the final norm, the identity, or the identity in the loops before `final_from` alone.
-
-    N, γ and + x̂ are optional and act on the input of the block, in this order. They act before every loop, the first
-    included, so each loop is the same map. The readout reads the output of the block (ours). Dropout acts in
-    training alone, and never in `map` (ours).
+    r is the final norm, the identity, or the identity only in the loops before `final_from`. N, γ and + x̂ are optional
+    and act on the input of the block, in this order, before every loop, the first included, so each loop is the same
+    map. The readout reads the output of the block (ours). Dropout acts in training only, and never in `map` (ours).
     """
 
     def __init__(self, config: LoopedConfig, shape: Shape, dtype: torch.dtype = torch.float32):
@@ -160,7 +142,7 @@ class LoopedModel(LaidOut):
         self.damping = nn.Parameter(torch.tensor(2.0)) if config.damping else None
         self.final_norm = self._norm(config.final_norm) if config.readout != "raw" else None
         self.final_from = config.final_from if config.readout == "final-only" else 0
-        self.gate = build_gate(width, config.gate)
+        self.gate = ExitGate(width) if config.gate == "position" else None
         if config.only == "gate":
             for name, parameter in self.named_parameters():
                 parameter.requires_grad_(name.startswith("gate."))
@@ -184,16 +166,10 @@ class LoopedModel(LaidOut):
 
     def encode(self, batch: Batch) -> Context:
         """x̂ = prelude(token embedding + position embedding); fewer cells than the model's are allowed."""
-        return self.encode_from(batch.inputs, 0, relations=batch.relations)
+        return self.encode_from(batch.inputs, 0, batch.relations)
 
-    def encode_from(
-        self,
-        tokens: Tensor,
-        start: int,
-        recalls: Sequence[Recall] | None = None,
-        relations: tuple[Tensor, ...] = (),
-    ) -> Context:
-        """x̂ of the cells from number `start` on, whose tokens (B, n) are given; `recalls` of the prelude's layers."""
+    def encode_from(self, tokens: Tensor, start: int, relations: tuple[Tensor, ...] = ()) -> Context:
+        """x̂ of the cells from number `start` on, whose tokens (B, n) are given."""
         layout = self.layout_of(tokens)
         x = self.tokens(layout.embedded(tokens))
         if self.values is not None:
@@ -206,7 +182,7 @@ class LoopedModel(LaidOut):
             x = sequence_first(x)
         context = Context(x, mask, relations, layout)
         with self.autocast():
-            x = masked(self.prelude(x, context.geometry, self._dropout(), recalls), mask)
+            x = masked(self.prelude(x, context.geometry, self._dropout()), mask)
         return replace(context, x=x)
 
     def initial_state(self, context: Context) -> LoopedState:
@@ -216,58 +192,47 @@ class LoopedModel(LaidOut):
             return LoopedState(x)
         return LoopedState(x + (1 - mask) * self.tokens.weight[outside].to(x.dtype))
 
-    def step(self, state: LoopedState, context: Context, recalls: Sequence[Recall] | None = None) -> LoopedState:
-        """One loop; the gradient reaches through it. `recalls` of the block's layers, while decoding."""
+    def step(self, state: LoopedState, context: Context) -> LoopedState:
+        """One loop; the gradient reaches through it."""
         with self.autocast():
-            return LoopedState(self._loop(state.z, context, self._dropout(), recalls))
+            return LoopedState(self._loop(state.z, context, self._dropout()))
 
-    def _loop(
-        self, z: Tensor, context: Context, dropout: float = 0.0, recalls: Sequence[Recall] | None = None
-    ) -> Tensor:
+    def _loop(self, z: Tensor, context: Context, dropout: float = 0.0) -> Tensor:
         if self.inter_loop_norm is not None:
             z = self.inter_loop_norm(z)
         if self.damping is not None:
             z = self.damping.sigmoid().to(z.dtype) * z
         if self.config.input_injection:
             z = z + context.x
-        return self.block(z, context.geometry, dropout, recalls)
+        return self.block(z, context.geometry, dropout)
 
-    def readout(
-        self,
-        state: LoopedState,
-        context: Context,
-        step: int | None = None,
-        recalls: Sequence[Recall] | None = None,
-    ) -> Readout:
+    def readout(self, state: LoopedState, context: Context, step: int | None = None) -> Readout:
         """Logits (B, S, V) by the tied head, and the gate's value; there is no halting head."""
         with self.autocast():
-            z = self.coda(state.z, context.geometry, self._dropout(), recalls)
+            z = self.coda(state.z, context.geometry, self._dropout())
             if self.final_norm is not None and (step is None or step >= self.final_from):
                 z = self.final_norm(z)
             logits = self.layout(context).logits(nn.functional.linear(z, self.tokens.weight.to(z.dtype)), context.mask)
         return Readout(logits, gate=None if self.gate is None else self.gate(z))
 
     def write_on(self, prompt: Tensor, count: int, steps: int, end: int | None = None) -> Tensor:
-        """Every token reads the whole text anew."""
+        """Every loop keeps its own keys and values, so no cell is read twice."""
         return generate(self, prompt, count, steps, end=end).tokens
 
     def begun_from(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The run's layers as often as `init_layers` says; a gate that the run did not have keeps its initial weights.
+        """A stack of n·L layers takes the run's L in turn, n times (Ouro's upcycling; the order is ours).
 
-        Raises:
-            ConfigError: stacks of another depth.
+        One loop of it is n loops of the run's stack if no norm, γ or x̂ is between. A gate that the run did not have
+        keeps its initial weights.
         """
-        own = self.state_dict()
-        if self.config.init_layers != "same":
-            weights = duplicated(weights, own, self.config.init_layers)
-        had, has = depths(weights), depths(own)
-        if had != has:
-            stack = next(each for each in {**had, **has} if had[each] != has[each])
-            raise ConfigError(
-                f"init_from: the run's {stack} holds {had[stack]} layers, this model's {has[stack]}; type "
-                "model.init_layers=cycle for a whole multiple of them, or change model.num_layers"
-            )
-        return weights | {name: own[name] for name in own if name.startswith("gate.") and name not in weights}
+        begun = {name: own for name, own in self.state_dict().items() if name.startswith("gate.")} | weights
+        layers = [layer for name in weights if (layer := _LAYER.match(name))]
+        for name in self.state_dict():
+            if name not in weights and (layer := _LAYER.match(name)):
+                depth = len({each["index"] for each in layers if each["stack"] == layer["stack"]}) or 1
+                old = f"{layer['stack']}.{int(layer['index']) % depth}.{layer['rest']}"
+                begun |= {name: weights[old]} if old in weights else {}
+        return begun
 
     def networks(self) -> list[nn.Module]:
         """The block."""
@@ -279,4 +244,6 @@ class LoopedModel(LaidOut):
 
     def balance_weights(self) -> list[nn.Parameter]:
         """The block's last output projection and the token embedding, which is the head too (ours, as CMM's)."""
-        return [self.block.output, self.tokens.weight]
+        last: Any = self.block.blocks[-1]
+        output = last.mlp.down if self.config.mixer == "attention" else last.mixer.out
+        return [output.weight, self.tokens.weight]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from datasets_gen.puzzles import FAMILIES
@@ -25,20 +26,9 @@ def _sums(digits: int) -> Shape:
     return shape_of_puzzle(FAMILIES["addition"](digits))
 
 
-SETS["addition-4"] = (
-    {
-        "data.directory": "data/addition-4",
-        "data.generate": GenerateConfig(name="addition", digits=4, train=100_000, test=5000),
-    },
-    lambda: _sums(4),
-)
-SETS["addition-3-causal"] = (
-    {
-        "data.directory": "data/addition-3-causal",
-        "data.generate": GenerateConfig(name="addition", digits=3, train=20_000, test=1000),
-    },
-    lambda: _sums(3),
-)
+for name, digits, train, test in (("addition-4", 4, 100_000, 5000), ("addition-3-causal", 3, 20_000, 1000)):
+    made = GenerateConfig(name="addition", digits=digits, train=train, test=test)
+    SETS[name] = {"data.directory": f"data/{name}", "data.generate": made}, partial(_sums, digits)
 
 
 def sudoku_6x6_looped() -> Config:

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from reason.evaluation.config import STUDIES, Study
-from reason.extensions.looped.exit import every_readout, exit_entropy, exit_gate_loss, exit_loss, several_readouts
-from reason.extensions.looped.jsrr import JsrrConfig, constant_weights, jsrr_loss, l2_loss
+from reason.extensions.looped.exit import exit_entropy, exit_gate_loss, exit_loss, gated_loops
+from reason.extensions.looped.jsrr import JsrrConfig, constant_weights, jsrr_loss, l2_loss, norm_penalty
 from reason.extensions.looped.loops import RandomLoops
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
-from reason.extensions.looped.scale import norm_penalty
 from reason.losses import TERMS, Term
 from reason.models import FAMILIES, Family
 from reason.rollout import SECTIONS
@@ -34,13 +33,13 @@ TERMS |= {
     "l2": Term(l2_loss, "STARS' baseline: how far the last loop moves the state"),
     "exit": Term(
         exit_loss, "Ouro stage I: loss expected under the exit gate, in place of lm",
-        settings=("likelihood", "reduction"), needs=several_readouts, trains="gate"),
+        settings=("likelihood", "reduction"), needs=gated_loops, trains="gate"),
     "exit_entropy": Term(
         exit_entropy, "Ouro stage I: β of −H(p), p the exit gate's distribution", settings=("reduction",),
-        needs=several_readouts, trains="gate"),
+        needs=gated_loops, trains="gate"),
     "exit_gate": Term(
         exit_gate_loss, "Ouro stage II: the gate against what another loop gained",
-        settings=("likelihood", "reduction"), needs=every_readout, trains="gate"),
+        settings=("likelihood", "reduction"), needs=gated_loops, trains="gate"),
     "norm_penalty": Term(norm_penalty, "blind spot: mean square of the states (paper: 0.01)"),
 }  # fmt: skip
 STUDIES["blind_spot"] = Study(

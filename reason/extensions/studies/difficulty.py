@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from datasets_gen.puzzles import Puzzle
-from reason.evaluation.evaluator import Columns, Consumer, Evaluator
+from reason.evaluation.evaluator import Columns, Consumer
 from reason.report.chart import Chart, by_step, curves_by_step
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, interval, share
@@ -23,7 +23,9 @@ class Difficulty(Consumer):
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """Exact and valid at every step in every bin, easiest first; None where nothing sets the puzzles apart."""
-        if (bins := bins_of(self.evaluator)) is None:
+        data, puzzle, examples = self.evaluator.data, self.evaluator.puzzle, self.evaluator.examples
+        statistics = {} if puzzle is None else puzzle.features(*data.tokens_of(examples))
+        if (bins := difficulty(puzzle, data.ratings_of(examples), statistics)) is None:
             return {"difficulty": None}
         name, names, index = bins
         rows = []
@@ -34,13 +36,6 @@ class Difficulty(Consumer):
                 row[f"{key}_by_step"] = seen[key][:, inside].mean(1).tolist() if key in seen else None
             rows.append(row)
         return {"difficulty": {"by": name, "bins": rows}}
-
-
-def bins_of(evaluator: Evaluator) -> Bins | None:
-    """The bins of the puzzles that are evaluated; see `difficulty`."""
-    puzzle, data, examples = evaluator.puzzle, evaluator.data, evaluator.examples
-    statistics = {} if puzzle is None else puzzle.features(*data.tokens_of(examples))
-    return difficulty(puzzle, data.ratings_of(examples), statistics)
 
 
 def difficulty(puzzle: Puzzle | None, ratings: np.ndarray | None, statistics: Mapping[str, np.ndarray]) -> Bins | None:
@@ -73,7 +68,8 @@ def binned(values: np.ndarray) -> tuple[list[str], np.ndarray]:
     return [f"{values[index == b].min():g} to {values[index == b].max():g}" for b in range(len(edges))], index
 
 
-def _table(results: Results, found: dict[str, Any]) -> Table:
+def _tables(results: Results) -> list[Table]:
+    found = results["difficulty"]
     trained, last = min(results["trained_steps"], results["steps"]), f"at {results['steps']}"
     columns = (found["by"], "puzzles", "exact at step 1", f"at {trained}", last, "95 % interval")
     rows = [
@@ -85,28 +81,21 @@ def _table(results: Results, found: dict[str, Any]) -> Table:
         ]
         for row in found["bins"]
     ]
-    return Table("by difficulty", columns, rows)
+    return [Table("by difficulty", columns, rows)]
 
 
-def _chart(results: Results, found: dict[str, Any]) -> Chart:
-    bins = found["bins"]
+def _charts(results: Results) -> list[Chart]:
+    found = results["difficulty"]
 
     def draw(axes: Axes) -> None:
-        for index, row in enumerate(bins):
-            exact = row["exact_by_step"]
-            every = max(1, len(exact) // 16)
-            label = f"{row['bin']} (n {row['puzzles']})"
-            axes.plot(range(1, len(exact) + 1), exact, label=label, markevery=every, **styled(index))
+        for index, row in enumerate(found["bins"]):
+            exact, label = row["exact_by_step"], f"{row['bin']} (n {row['puzzles']})"
+            steps = range(1, len(exact) + 1)
+            axes.plot(steps, exact, label=label, markevery=max(1, len(exact) // 16), **styled(index))
         curves_by_step(axes, "exact", results)
 
-    says = "; ".join(f"{row['bin']}: {by_step(row['exact_by_step'], results)}" for row in bins)
-    return Chart(f"exact by {found['by']}", says, draw)
+    says = "; ".join(f"{row['bin']}: {by_step(row['exact_by_step'], results)}" for row in found["bins"])
+    return [Chart(f"exact by {found['by']}", says, draw)]
 
 
-DIFFICULTY = Section(
-    "difficulty",
-    "By difficulty",
-    lambda results: [_table(results, results["difficulty"])],
-    {"difficulty": lambda results: [_chart(results, results["difficulty"])]},
-    place=20,
-)
+DIFFICULTY = Section("difficulty", "By difficulty", _tables, {"difficulty": _charts}, place=20)

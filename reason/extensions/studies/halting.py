@@ -9,12 +9,12 @@ from matplotlib.axes import Axes
 from scipy.stats import rankdata
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
-from reason.report.chart import Chart, legend, numbers, shares_axis, steps_axis
-from reason.report.palette import BLUE, GREEN, GREY, PINK
+from reason.report.chart import Chart, shares_axis
+from reason.report.palette import BLUE, GREY
 from reason.report.section import Results, Section, Table, number, rows_shown, share
 from reason.rollout import StepRecord, exact_logit
 
-RELIABILITY_BINS = 15
+BINS = 15
 
 
 def auc(scores: np.ndarray, positive: np.ndarray) -> float | None:
@@ -25,9 +25,9 @@ def auc(scores: np.ndarray, positive: np.ndarray) -> float | None:
     return float((rankdata(scores)[positive].sum() - yes * (yes + 1) / 2) / (yes * no))
 
 
-def reliability(probability: np.ndarray, positive: np.ndarray, bins: int = RELIABILITY_BINS) -> list[dict[str, float]]:
+def reliability(probability: np.ndarray, positive: np.ndarray) -> list[dict[str, float]]:
     """Equal-width bins of probability (Guo et al. 2017): puzzles, mean probability, share of positives; none empty."""
-    index = np.minimum((probability * bins).astype(int), bins - 1)
+    index = np.minimum((probability * BINS).astype(int), BINS - 1)
     return [
         {
             "puzzles": int((index == b).sum()),
@@ -38,9 +38,9 @@ def reliability(probability: np.ndarray, positive: np.ndarray, bins: int = RELIA
     ]
 
 
-def ece(probability: np.ndarray, positive: np.ndarray, bins: int = RELIABILITY_BINS) -> float:
+def ece(probability: np.ndarray, positive: np.ndarray) -> float:
     """Expected calibration error: mean over puzzles of |said − true| of their bin."""
-    rows = reliability(probability, positive, bins)
+    rows = reliability(probability, positive)
     return sum(row["puzzles"] * abs(row["said"] - row["true"]) for row in rows) / len(probability)
 
 
@@ -88,21 +88,13 @@ class HaltingHead(Consumer):
 
 def _tables(results: Results) -> list[Table]:
     head = results["halting"]
+    by_step = zip(head["exact_by_step"], head["auc_by_step"], head["ece_by_step"], strict=True)
     rows = [
-        [str(step), share(exact), number(auc, ".3f"), share(ece)]
-        for step, (exact, auc, ece) in enumerate(
-            zip(head["exact_by_step"], head["auc_by_step"], head["ece_by_step"], strict=True), start=1
-        )
+        [str(step), share(row[0]), number(row[1], ".3f"), share(row[2])] for step, row in enumerate(by_step, start=1)
     ]
+    columns = ("step", "exact of highest q so far", "AUC", "calibration error")
     shown = rows_shown(results["steps"], results["trained_steps"])
-    return [
-        Table(
-            "halting head against exact",
-            ("step", "exact of highest q so far", "AUC", "calibration error"),
-            rows,
-            first=shown,
-        )
-    ]
+    return [Table("halting head against exact", columns, rows, first=shown)]
 
 
 def _charts(results: Results) -> list[Chart]:
@@ -111,30 +103,17 @@ def _charts(results: Results) -> list[Chart]:
 
     def reliability(axes: Axes) -> None:
         axes.plot([0, 1], [0, 1], color=GREY, ls=":", lw=1)
-        sizes = [12 + 200 * row["puzzles"] / results["puzzles"] for row in rows]
-        axes.scatter([row["said"] for row in rows], [row["true"] for row in rows], s=sizes, color=BLUE, alpha=0.8)
+        said, true, puzzles = (np.array([row[key] for row in rows]) for key in ("said", "true", "puzzles"))
+        axes.scatter(said, true, s=12 + 200 * puzzles / results["puzzles"], color=BLUE, alpha=0.8)
         axes.set(xlabel="σ(q), mean of its bin", xlim=(-0.05, 1.05))
         shares_axis(axes, "share exact")
         axes.set_ylim(-0.05, 1.05)
 
-    def by_steps(axes: Axes) -> None:
-        steps = np.arange(1, results["steps"] + 1)
-        axes.plot(steps, numbers(head["auc_by_step"]), color=GREEN, label="AUC")
-        axes.plot(steps, numbers(head["ece_by_step"]), color=PINK, ls="--", label="calibration\nerror")
-        axes.set(ylim=(-0.03, 1.03))
-        steps_axis(axes, results)
-        legend(axes)
-
-    trained = min(results["trained_steps"], results["steps"])
-    auc, ece = (head[f"{name}_by_step"][trained - 1] for name in ("auc", "ece"))
     told = "; ".join(f"{row['puzzles']} puzzles at σ(q) {row['said']:.2f}, {share(row['true'])} exact" for row in rows)
-    return [
-        Chart(f"σ(q) against the share exact, step {head['step']}", told, reliability),
-        Chart("AUC and calibration error", f"{number(auc, '.3f')} and {share(ece)} at step {trained}", by_steps),
-    ]
+    return [Chart(f"σ(q) against the share exact, step {head['step']}", told, reliability)]
 
 
-NOTE = """Left: σ(q) against the share of puzzles that are exact, in bins of 1/15; a dot on the diagonal is honest.
-Right: the chance that an exact puzzle has the higher q (AUC), and the mean distance from the diagonal."""
+NOTE = """Highest q so far: each puzzle's answer is that of the step with its highest q. AUC: the chance that an exact
+puzzle has the higher q. Calibration error: the mean distance from the diagonal, in bins of 1/15."""
 
 HALTING = Section("halting", "Does the halting head know?", _tables, {"halting": _charts}, lambda _: NOTE, place=30)

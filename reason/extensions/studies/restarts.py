@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
 
-from datasets_gen.puzzles import Puzzle
 from datasets_gen.structure import GridSymmetry
 from reason.data import STILL, Moved, draw_symmetries
 from reason.errors import ConfigError
@@ -24,18 +23,13 @@ from reason.training.generators import seeded
 
 Variation = Literal["initial", "symmetry", "noise"]
 VARIATIONS: dict[Variation, str] = {
-    "initial": "every restart after the first starts from random normals of the initial state's size",
-    "symmetry": "every restart after the first sees the puzzle under another symmetry; its answer is turned back",
-    "noise": "every restart after the first has noise added to its state after each supervision step",
+    "initial": "random initial states",
+    "symmetry": "symmetries of the puzzle",
+    "noise": "noise on the state",
 }
+SIGMA = 0.1  # of the noise, relative to the state's root mean square
 FOR_RESTARTS = 1  # what a puzzle's random numbers are for: `FOR_STARTS` of the core is another purpose
-BY_RULES = "; right is what the rules accept, since the label is one answer of several"
-CHOICES = ("majority", "q", "residual")  # by what an answer is chosen without a rule or a label
-
-
-def variations_of(puzzle: Puzzle | None) -> list[Variation]:
-    """What can be varied: of a puzzle without symmetries, only the state."""
-    return ["initial", *(["symmetry"] if puzzle is not None and puzzle.symmetry is not None else []), "noise"]  # type: ignore[list-item]
+BY_RULES = "; right by the rules"
 
 
 class RestartSeeds(PuzzleSeeds):
@@ -67,25 +61,28 @@ class Restarts(Consumer):
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
-        settings, device = evaluator.settings, evaluator.data.device
-        self.steps, self.kinds = evaluator.steps, variations_of(evaluator.puzzle)
+        settings, puzzle = evaluator.settings, evaluator.puzzle
+        symmetry = None if puzzle is None else puzzle.symmetry
+        count = settings.restarts
+        self.steps = evaluator.steps
+        self.counts: dict[Variation, int] = dict.fromkeys(VARIATIONS, count)
+        if symmetry is None:
+            del self.counts["symmetry"]
+        else:
+            self.counts["symmetry"] = symmetry.distinct(count)
         if settings.vary != "all":
-            if settings.vary not in self.kinds:
+            if settings.vary not in self.counts:
                 raise ConfigError("evaluation.vary=symmetry: this puzzle has no symmetry; type evaluation.vary=initial")
-            self.kinds = [settings.vary]
-        symmetry = None if evaluator.puzzle is None else evaluator.puzzle.symmetry
-        self.by_rules: list[Variation] = [] if symmetry is None or symmetry.keeps_label else ["symmetry"]
-        if evaluator.rules is not None:
-            self.by_rules = self.kinds
-        self.counts = dict.fromkeys(self.kinds, settings.restarts)
-        if symmetry is not None and "symmetry" in self.counts:
-            self.counts["symmetry"] = symmetry.distinct(settings.restarts)
+            self.counts = {settings.vary: self.counts[settings.vary]}
+        kept = symmetry is None or symmetry.keeps_label
+        self.by_rules = [kind for kind in self.counts if evaluator.rules or (kind == "symmetry" and not kept)]
+        passes = sum(self.counts.values()) - len(self.counts)
         self.cost = (
-            f"restarts: {sum(self.counts.values()) - len(self.kinds)} passes over {len(evaluator.examples):,} puzzles "
-            f"({settings.restarts} restarts of {', '.join(self.kinds)}; the first is the pass that is made anyway)"
+            f"restarts: {passes} passes over {len(evaluator.examples):,} puzzles, to vary {', '.join(self.counts)}"
         )
-        first = torch.Generator(device).manual_seed(evaluator.seed)
-        self.key = torch.randint(1, 2**62, (evaluator.data.shape.seq_len,), generator=first, device=device)
+        first = torch.Generator(evaluator.data.device).manual_seed(evaluator.seed)
+        size = evaluator.data.shape.seq_len
+        self.key = torch.randint(1, 2**62, (size,), generator=first, device=evaluator.data.device)
 
     def observe(self, record: StepRecord) -> Columns | None:
         """At the last step of a batch, make the other restarts."""
@@ -93,8 +90,8 @@ class Restarts(Consumer):
             return None
         plain = self._ending(record, record.batch, STILL)
         found: dict[str, np.ndarray] = {}
-        for kind in self.kinds:
-            restarts = [plain, *(self._restart(record, kind, number) for number in range(1, self.counts[kind]))]
+        for kind, count in self.counts.items():
+            restarts = [plain, *(self._restart(record, kind, number) for number in range(1, count))]
             if kind in self.by_rules:
                 restarts = [one | {"right": one["valid"]} for one in restarts]
             found |= {f"{kind}/{name}": np.stack([one[name] for one in restarts]) for name in plain}
@@ -110,11 +107,8 @@ class Restarts(Consumer):
             assert evaluator.puzzle.symmetry is not None
             moved = seeds.symmetries(evaluator.puzzle.symmetry, number, rows.device)
 
-        def random(state: State) -> State:
-            return random_like(state, seeds.normal)
-
         def noisy(state: State) -> State:
-            return mapped(state, lambda z: z + evaluator.settings.sigma * size_of_rows(z) * seeds.normal(z))
+            return mapped(state, lambda z: z + SIGMA * size_of_rows(z) * seeds.normal(z))
 
         own = evaluator.start(rows, number)  # of a model whose initial states are random normals anyway
         inputs = moved.apply(batch.inputs)
@@ -124,7 +118,7 @@ class Restarts(Consumer):
             batch._replace(inputs=inputs),
             self.steps,
             rows,
-            start=random if own is None and kind == "initial" else own,
+            start=partial(random_like, normal=seeds.normal) if own is None and kind == "initial" else own,
             after=noisy if kind == "noise" else None,
         )
         with seeded(seeds.batch_seed(), rows.device):  # of noise that the model draws itself
@@ -157,7 +151,7 @@ class Restarts(Consumer):
                     "what": VARIATIONS[kind] + (BY_RULES if kind in self.by_rules else ""),
                     "rows": restart_table(restarts_of(seen, kind)),
                 }
-                for kind in self.kinds
+                for kind in self.counts
             }
         }
 
@@ -167,51 +161,46 @@ def restarts_of(seen: Columns, kind: Variation) -> Columns:
     return {name.removeprefix(f"{kind}/"): values for name, values in seen.items() if name.startswith(f"{kind}/")}
 
 
-def chosen(restarts: Columns, choice: str) -> np.ndarray:
-    """Choose a restart (N,): the most frequent answer, the highest q, the smallest residual; ties to the earliest.
+def choices(restarts: Columns) -> dict[str, np.ndarray]:
+    """Which restart (N,) each way takes; ties go to the earliest.
 
-    A restart that diverged (NaN) has the lowest q and the greatest residual.
+    majority: the most frequent answer; q: the highest; residual: the smallest; verified: the first whose rules hold,
+    else the majority. A restart that diverged (NaN) has the lowest q and the greatest residual.
     """
-    match choice:
-        case "majority":
-            answers = restarts["answers"]
-            return np.stack([(answers == answer).sum(0) for answer in answers]).argmax(0)
-        case "q":
-            return np.where(np.isnan(restarts["q"]), -np.inf, restarts["q"]).argmax(0)
-        case "residual":
-            return np.where(np.isnan(restarts["residual"]), np.inf, restarts["residual"]).argmin(0)
-    raise ValueError(choice)
+    answers = restarts["answers"]
+    picks = {"majority": np.stack([(answers == answer).sum(0) for answer in answers]).argmax(0)}
+    if "q" in restarts:
+        picks["q"] = np.nan_to_num(restarts["q"], nan=-np.inf).argmax(0)
+    picks["residual"] = np.nan_to_num(restarts["residual"], nan=np.inf).argmin(0)
+    if "valid" in restarts:
+        valid = restarts["valid"]
+        picks["verified"] = np.where(valid.any(0), valid.argmax(0), picks["majority"])
+    return picks
 
 
 def restart_table(restarts: Columns) -> list[dict[str, Any]]:
-    """Exact for 1, 2, 4, … K restarts: by choice; `verified` takes the first whose rules hold (else the majority).
+    """Exact for 1, 2, 4, … K restarts by each way of choosing; None: there is no such way.
 
     `any` is the share with a right answer among the restarts: what no choice can exceed.
     """
     total = len(restarts["right"])
-    counts = sorted({*(2**k for k in range(total.bit_length()) if 2**k <= total), total})
     rows = []
-    for count in counts:
+    for count in sorted({*(2**k for k in range(total.bit_length())), total}):
         some = {name: values[:count] for name, values in restarts.items()}
-        picks = {choice: chosen(some, choice) for choice in CHOICES if choice in ("majority", *some)}
-        if "valid" in some:
-            picks["verified"] = np.where(some["valid"].any(0), some["valid"].argmax(0), picks["majority"])
-        row: dict[str, Any] = {"restarts": count, **dict.fromkeys((*CHOICES, "verified"))}
-        for choice, pick in picks.items():
-            row[choice] = float(np.take_along_axis(some["right"], pick[None], axis=0).mean())
-        rows.append(row | {"any": float(some["right"].any(0).mean())})
+        right, row = some["right"], {"restarts": count, **dict.fromkeys(WAYS)}
+        for way, pick in choices(some).items():
+            row[way] = float(np.take_along_axis(right, pick[None], axis=0).mean())
+        rows.append(row | {"any": float(right.any(0).mean())})
     return rows
 
 
-WAYS = {  # of choosing among restarts; the last needs the rules
+WAYS = {
     "majority": "majority",
     "q": "highest q",
     "residual": "least residual",
     "any": "any right",
     "verified": "verified by the rules",
 }
-NEEDS_MORE = ("any", "verified")  # than the model's own words
-TITLES = {"initial": "random initial states", "symmetry": "symmetries of the puzzle", "noise": "noise on the state"}
 
 
 def _tables(results: Results) -> list[Table]:
@@ -224,33 +213,24 @@ def _tables(results: Results) -> list[Table]:
 
 
 def _charts(results: Results) -> list[Chart]:
-    def drawing(rows: list[dict[str, Any]]) -> Callable[[Axes], None]:
-        def draw(axes: Axes) -> None:
-            barred: set[tuple[int, float]] = set()
-            for index, (way, label) in enumerate(WAYS.items()):
-                some = [row for row in rows if row[way] is not None]
-                style = styled(index) | {"linestyle": "--" if way in NEEDS_MORE else "-"}
-                if some:
-                    axes.plot([row["restarts"] for row in some], [row[way] for row in some], label=label, **style)
-                points = [(row["restarts"], row[way]) for row in some if (row["restarts"], row[way]) not in barred]
-                if points:  # where ways give the same, one bar is enough
-                    barred.update(points)
-                    restarts, exact = zip(*points, strict=True)
-                    aside = [1.02**index * count for count in restarts]
-                    errorbars(axes, aside, exact, results["puzzles"], fmt="none", color=style["color"])
-            shares_axis(axes, "exact", whole=False)
-            doubling_axis(axes, rows[-1]["restarts"], "restarts")
-            legend(axes)
+    def draw(axes: Axes, rows: list[dict[str, Any]]) -> None:
+        counts = [row["restarts"] for row in rows]
+        for index, way in enumerate(way for way in WAYS if rows[0][way] is not None):
+            exact = [row[way] for row in rows]
+            axes.plot(counts, exact, label=WAYS[way], **styled(index))
+            aside = [1.02**index * count for count in counts]  # bars of different ways stand apart
+            errorbars(axes, aside, exact, results["puzzles"], fmt="none", color=styled(index)["color"])
+        shares_axis(axes, "exact", whole=False)
+        doubling_axis(axes, counts[-1], "restarts")
+        legend(axes)
 
-        return draw
-
-    def says(rows: list[dict[str, Any]]) -> str:
-        last = rows[-1]
+    charts = []
+    for varied in results["restarts"].values():
+        last = varied["rows"][-1]
         told = ", ".join(f"{label} {share(last[way])}" for way, label in WAYS.items() if last[way] is not None)
-        return f"{share(rows[0]['majority'])} with one; with {last['restarts']}: {told}"
-
-    kinds = results["restarts"].items()
-    return [Chart(TITLES[kind], says(found["rows"]), drawing(found["rows"])) for kind, found in kinds]
+        says = f"with {last['restarts']} restarts: {told}"
+        charts.append(Chart(varied["what"], says, partial(draw, rows=varied["rows"])))
+    return charts
 
 
 NOTE = """The first restart is the plain pass. “Verified” takes the first answer that keeps the rules. The columns

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from reason.evaluation.config import STUDIES, Study
-from reason.settings.base import BaseConfig, Need, Unless, When
+from reason.settings.base import BaseConfig, Need, Unless
 
 if TYPE_CHECKING:
     from reason.config.schema import Config
@@ -21,20 +21,6 @@ class RestartSettings(BaseConfig):
     vary: Annotated[Literal["all", "initial", "symmetry", "noise"], Unless("restarts", 1)] = Field(
         "all", description="what differs between restarts: the initial state, the puzzle's symmetry, noise on the state"
     )
-    sigma: Annotated[float, Unless("restarts", 1), When("vary", "all", "noise")] = Field(
-        0.1, gt=0, description="vary=noise: standard deviation of the noise, relative to the state's root mean square"
-    )
-
-
-class ProbeSettings(BaseConfig):
-    """How many puzzles are probed."""
-
-    probed: Annotated[int, When("probes", True)] = Field(
-        8, ge=1, description="number of solved puzzles, and of failed puzzles, that are probed"
-    )
-    spectra: Annotated[int, When("probes", True)] = Field(
-        2, ge=0, description="number of probed solved puzzles, and of probed failed puzzles, with a spectral radius"
-    )
 
 
 def _maps(config: Config) -> Iterator[Need]:
@@ -42,7 +28,7 @@ def _maps(config: Config) -> Iterator[Need]:
 
 
 STUDIES |= {
-    "policies": Study("calibrate and time stopping policies; each costs at most one pass", undecimated=True),
-    "probes": Study("probe the dynamics in float64; takes minutes if states are large", _maps, True, ProbeSettings),
+    "policies": Study("calibrate stopping policies", undecimated=True),
+    "probes": Study("probe the dynamics in float64; takes minutes if states are large", _maps, undecimated=True),
     "restarts": Study("answer every puzzle K times", settings=RestartSettings),
 }

@@ -12,24 +12,22 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from reason.evaluation.states import residual
-from reason.evaluation.studies.by_step import halt_signal, scored_mean
+from reason.evaluation.studies.by_step import scored_mean
 from reason.losses.lm import Likelihood, probabilities
-from reason.rollout import Halting, StepRecord
+from reason.rollout import StepRecord
 
 Past = dict[str, Tensor]  # what a signal keeps of a batch's earlier steps, (B, …) each; empty at the first
 
 
 class Reading(NamedTuple):
-    """A step, what its heads were trained for, and what the signals keep from step to step."""
+    """A step, and what the signals keep from step to step."""
 
     record: StepRecord
     likelihood: Likelihood
-    halting: Halting | None
     past: Past
 
     def mean(self, cells: Tensor) -> Tensor:
-        """(B,) the mean of (B, S) over the scored cells: of the labels a signal looks at the places alone."""
+        """(B,) the mean of (B, S) over the scored cells: of the labels a signal looks only at the places."""
         return scored_mean(cells, self.record.batch.labels)
 
     @property
@@ -40,23 +38,29 @@ class Reading(NamedTuple):
 
 def _margin(step: Reading) -> Tensor:
     """Mean over the scored cells of the largest logit less the second."""
-    logits = step.record.logits.float()
-    top = logits.topk(min(2, logits.shape[-1]), dim=-1).values
-    return step.mean(top[..., 0] - top[..., -1])
+    top = step.record.logits.float().topk(2, dim=-1).values
+    return step.mean(top[..., 0] - top[..., 1])
 
 
 def _certainty(step: Reading) -> Tensor:
     """1 − H/log V, mean over the scored cells."""
     p = step.p
     entropy = -(p * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum(-1)
-    return step.mean(1 - entropy / math.log(max(p.shape[-1], 2)))
+    return step.mean(1 - entropy / math.log(p.shape[-1]))
 
 
-OF_THE_PASS = ("q", "residual")  # signals whose columns every evaluation has, by the core's consumer `Signals`
-SIGNALS: dict[str, Callable[[Reading], Tensor | None]] = {  # None: the model has no such signal; others may be added
-    "q": lambda step: halt_signal(step.record.readout, step.halting),
+def _step(step: Reading) -> Tensor:
+    """The number of the step: a policy of a fixed number of steps."""
+    answer = step.record.answer
+    return torch.full((len(answer),), float(step.record.step), device=answer.device)
+
+
+Signal = Callable[[Reading], Tensor | None]  # None: the model has no such signal
+SIGNALS: dict[str, Signal | None] = {  # None: its column is kept by the core's consumer `Signals`; others may be added
+    "fixed": _step,
+    "q": None,
     "margin": _margin,
     "max-probability": lambda step: step.mean(step.p.amax(-1)),
     "certainty": _certainty,
-    "residual": lambda step: -residual(step.record.before, step.record.state).float(),
+    "residual": None,
 }

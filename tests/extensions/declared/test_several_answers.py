@@ -42,12 +42,9 @@ def test_exact_of_several_right_answers_is_that_the_rules_hold(tmp_path: Path, u
 def test_every_study_judges_several_right_answers_by_the_rules(tmp_path: Path) -> None:
     pytest.importorskip("reason.extensions.studies")
     model, data = two_colourings(tmp_path, unique=False)
-    got = read(model, data, 30, 7, restarts=2, policies=True, probes=True, probed=20)
+    got = read(model, data, 30, 7, restarts=2, policies=True, probes=True)
     exact = got["exact_by_step"]
     assert len(set(exact)) > 1
-    rows = {row["name"]: row for row in got["policies"]["rows"]}
-    for name in ("fixed 30", "fixed 3"):
-        assert rows[name]["live_exact"] == pytest.approx(rows[name]["exact"])
     for kind in ("initial", "noise"):
         assert got["restarts"][kind]["rows"][0]["any"] == pytest.approx(exact[-1])
     assert all(puzzle["solved"] == puzzle["solved_in_pass"] for puzzle in got["dynamics"]["puzzles"])

@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -107,26 +106,15 @@ def test_an_unnormalised_recurrence_has_no_such_expansion() -> None:
         assert S.rms(after).max() < 3
 
 
-def test_residual_update_by_hand() -> None:
+def test_residual_update_and_token_norms_by_hand() -> None:
     h = torch.tensor([[[3.0, 0.0, 0.0, 0.0]]], dtype=torch.float64)
-    after = h + torch.tensor([[[2.0, 4.0, 0.0, 0.0]]], dtype=torch.float64)
-    found = S.residual_update(h, after)
+    found = S.residual_update(h, h + torch.tensor([[[2.0, 4.0, 0.0, 0.0]]], dtype=torch.float64))
     # s = 3/2, u = (2, 0, 0, 0), b = (2, 4, 0, 0): a_rad = ⟨u, b⟩/4 = 1, b_⊥ = (0, 4, 0, 0)
-    later = math.sqrt((25 + 16) / 4)
-    turned = math.sqrt(((5 / later - 2) ** 2 + (4 / later) ** 2) / 4) * 1.5
-    assert found == pytest.approx({
-        "scale": 1.5, "scale_step": later - 1.5, "a_rad": 1.0, "b": math.sqrt(5), "b_perp": 2.0,
-        "ratio": math.sqrt(5), "angular": turned,
-    })  # fmt: skip
-
-
-def test_token_norms_by_hand() -> None:
+    assert found == pytest.approx({"scale": 1.5, "a_rad": 1.0, "b_perp": 2.0})
     h = torch.zeros(1, 5, 2, dtype=torch.float64)
     h[0, :, 0] = torch.tensor([1.0, 2, 3, 4, 10])
-    found = S.token_norms(h)
-    assert found == pytest.approx(
-        {"mean": 4, "std": math.sqrt(10), "median": 3, "p99": float(np.quantile([1, 2, 3, 4, 10], 0.99)), "max": 10}
-    )
+    p99 = float(np.quantile([1, 2, 3, 4, 10], 0.99))
+    assert S.token_norms(h) == pytest.approx({"mean": 4, "median": 3, "p99": p99, "max": 10})
 
 
 def test_radial_gradient_is_the_derivative_along_log_s() -> None:
@@ -146,68 +134,18 @@ def test_radial_gradient_is_the_derivative_along_log_s() -> None:
     assert r == pytest.approx(cosines.abs().mean().item())
 
 
-@pytest.mark.parametrize("model", [looped(), looped(readout="raw"), recursive(h_cycles=2, dt=0.5)])
-def test_future_gradients_are_derivatives_along_log_s(model: Reasoner) -> None:
-    """g_t against a central difference through t loops of h_k ← e^{±δ} h_k, early H-cycles included."""
-    batch, d = puzzles(), 1e-5
-    course = list(unroll(model, batch, 6))
-    start = course[1]
-
-    def loss(factor: float, t: int) -> float:
-        state = S.with_read_part(start.state, factor * S.read_part(start.state))
-        for _ in range(t):
-            state = model.step(state, start.context)
-        return S.token_loss(course[1 + t], S.read_part(state), "softmax").item()
-
-    found = S.future_gradients(course, 2, "softmax")
-    expected = {f"g_{t}": (loss(math.exp(d), t) - loss(math.exp(-d), t)) / (2 * d) for t in (1, 2, 4)}
-    assert found == pytest.approx(expected, rel=1e-5, abs=1e-10)
-    assert all(found.values())
-    assert list(S.future_gradients(course, 4, "softmax")) == ["g_1", "g_2"]
-    assert S.future_gradients(course, 6, "softmax") == {}
-
-
-def test_future_gradients_fall_as_one_over_scale() -> None:
-    """Eq. 4: |g_t| = O(t/s_k) in a pre-norm residual loop with a scale-free readout."""
-    model, batch = looped(eps=0.0), puzzles()
-    sizes, seen = [2.0**k for k in range(7, 12)], []
-    for s in sizes:
-        record = at_scale(model, batch, s)
-        course, state = [record], record.state
-        for step in (1, 2):
-            before, state = state, model.step(state, record.context)
-            course.append(StepRecord(model, record.step + step, batch, record.context, before, state))
-        course = [replace(out, step=k) for k, out in enumerate(course, 1)]
-        seen.append(S.future_gradients(course, 1, "softmax"))
-    slopes = {t: [abs(found[f"g_{t}"]) for found in seen] for t in (1, 2)}
-    assert [order(sizes, slopes[t]) for t in (1, 2)] == pytest.approx([-1, -1], abs=0.05)
-    assert slopes[2][-1] == pytest.approx(2 * slopes[1][-1], rel=0.1)  # and grow with t
-
-
-def test_random_alignment_is_that_of_random_directions() -> None:
-    a, b = torch.randn(2, 20_000, 64)
-    seen = torch.nn.functional.cosine_similarity(a, b, dim=-1).abs().mean().item()
-    assert S.random_alignment(64) == pytest.approx(seen, rel=0.02)
-
-
-def test_clamps_hold_the_scale() -> None:
+def test_the_clamp_holds_the_scale() -> None:
     model, batch = looped(), puzzles()
     x = model.encode(batch)
-    first = model.step(model.initial_state(x), x)
-    rescaled = S.clamped_states(model, x, 4, "rescale")
-    torch.testing.assert_close(S.rms(rescaled.z), S.rms(first.z))
-    moved = model.step(first, x).z
-    torch.testing.assert_close(S.clamped_states(model, x, 2, "rescale").z, moved / S.rms(moved) * S.rms(first.z))
-    u = first.z / S.rms(first.z)
-    subtracted = S.clamped_states(model, x, 2, "subtract").z
-    torch.testing.assert_close((u * (subtracted - first.z)).mean(-1), torch.zeros(3, 5, dtype=torch.float64))
-    along = (moved - subtracted) / u
-    torch.testing.assert_close(along, along.mean(-1, keepdim=True).expand_as(along))  # what was taken is radial
+    first = state = model.step(model.initial_state(x), x)
+    for _ in range(2):
+        z = model.step(state, x).z
+        state = type(state)(z / S.rms(z) * S.rms(first.z))
     *_, last = unroll(model, batch, 3)
-    found = S.clamp(last, "rescale", "softmax")
-    assert found["norm_ratio"] == pytest.approx(
-        (S.clamped_states(model, x, 3, "rescale").z.norm(dim=-1).mean() / last.state.z.norm(dim=-1).mean()).item()
-    )
+    found = S.clamp(last, "softmax")
+    norms = (state.z.norm(dim=-1).mean() / last.state.z.norm(dim=-1).mean()).item()
+    assert found["norm_ratio"] == pytest.approx(norms)
+    assert found["clamped_ce"] == pytest.approx(S.token_loss(last, state.z, "softmax").item())
     assert found["delta_ce"] == pytest.approx(found["clamped_ce"] - found["ce"])
 
 
@@ -220,14 +158,16 @@ def test_a_scale_free_readout_is_flat_under_the_sweep() -> None:
         assert (max(row["ce"] for row in rows) - min(row["ce"] for row in rows) < 1e-9) == flat
 
 
-@pytest.mark.parametrize("model", [looped(), looped(coda=1, input_injection=True), recursive(), recursive(states=1),
-                                   recursive(readout="norm", dt=0.5)])  # fmt: skip
+@pytest.mark.parametrize("model", [looped(coda=1), recursive(), recursive(states=1)])
 def test_every_probe_on_every_family(model: Reasoner) -> None:
     batch = puzzles()
     before = [p.clone() for p in model.parameters()]
     found = S.blind_spot(model, batch, loops=3, far=4)
     assert [row["loop"] for row in found["by_loop"]] == [1, 2, 3, 4]
     json.dumps(found, allow_nan=False)
+    a, b = torch.randn(2, 20_000, found["width"])
+    seen = torch.nn.functional.cosine_similarity(a, b, dim=-1).abs().mean().item()
+    assert found["random_r"] == pytest.approx(seen, rel=0.05)
     for k, out in enumerate(unroll(precise(model), batch, 3)):
         assert found["by_loop"][k]["norm"] == pytest.approx(S.token_norms(S.read_part(out.state)), rel=1e-9)
         ce = torch.nn.functional.cross_entropy(out.logits.flatten(0, 1), batch.labels.flatten())

@@ -1,115 +1,206 @@
-"""Greedy generation: what it says is what teacher forcing scores."""
+"""Greedy decoding with caches: against reading anew, each way of sharing by definition, teacher forcing, a solver."""
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from conftest import make_set, trainer_of
+from conftest import make_set
+from evaluators import shaken
+from torch import Tensor
 
-from reason.config.overrides import override
-from reason.context import Context
-from reason.data import PuzzleData
-from reason.extensions.looped.decoding import answer, generate
+from datasets_gen.extensions.addition.puzzles import Addition
+from reason.cli import main
+from reason.extensions.looped.decoding import Caches, generate
+from reason.extensions.looped.layers import attend
 from reason.extensions.looped.model import LoopedConfig, LoopedModel, LoopedState
+from reason.extensions.looped.studies.caches import answer
 from reason.models import Shape
-from reason.models.base import IGNORE, Batch, Readout, Reasoner
-from reason.presets import preset
+from reason.models.base import IGNORE, Batch
 from reason.rollout import unroll
+from reason.solve import completed
 
-END = 14
-
-
-class Successor(Reasoner):
-    """Says the successor of the token that a cell holds, after `steps` loops plus those."""
-
-    shape, dtype = Shape(seq_len=6, vocab_size=20), torch.float32
-
-    def encode(self, batch: Batch) -> Context:
-        return Context(batch.inputs[..., None].float())
-
-    def initial_state(self, context: Context) -> LoopedState:
-        return LoopedState(context.x)
-
-    def step(self, state: LoopedState, context: Context) -> LoopedState:
-        return LoopedState(state.z + 1)
-
-    def readout(self, state: LoopedState, context: Context, step: int | None = None) -> Readout:
-        return Readout(torch.nn.functional.one_hot(state.z[..., 0].long() % 20, 20).float())
+SHAPE = Shape(seq_len=9, vocab_size=7)
+KINDS = {
+    "gpt": {},
+    "llama pre": {"block": "llama", "norm": "rmsnorm", "norm_placement": "pre", "num_layers": 2},
+    "everything": {"prelude": 1, "coda": 2, "input_injection": True, "inter_loop_norm": True, "damping": True},
+    "final-only": {"norm_placement": "pre", "readout": "final-only", "final_from": 3, "gate": "position"},
+}
 
 
-def test_generation_by_hand() -> None:
-    prompts = torch.tensor([[3, 4], [9, 11]])
-    assert generate(Successor(), prompts, 4, loops=1).tokens.tolist() == [[5, 6, 7, 8], [12, 13, 14, 15]]
-    assert generate(Successor(), prompts[:1], 3, loops=3).tokens.tolist() == [[7, 10, 13]]
-    assert prompts.tolist() == [[3, 4], [9, 11]]
+def make(dtype: torch.dtype = torch.float64, **changes: object) -> LoopedModel:
+    config = LoopedConfig(**{"hidden_size": 8, "num_heads": 2, "dropout": 0.3} | changes)
+    return shaken(LoopedModel(config, SHAPE, dtype)).to(dtype).eval()
 
 
-def test_generation_stops_when_every_row_has_said_the_end() -> None:
-    prompts = torch.tensor([[11, 12], [10, 11]])
-    assert generate(Successor(), prompts, 9, loops=1, end=END).tokens.tolist() == [[13, 14, 15], [12, 13, 14]]
-    assert generate(Successor(), prompts[:1], 9, loops=1, end=END).tokens.tolist() == [[13, 14]]
-    assert generate(Successor(), prompts[:1], 1, loops=1, end=END).tokens.tolist() == [[13]]
-    assert generate(Successor(), prompts[:1], 4, loops=1).tokens.tolist() == [[13, 14, 15, 16]]
+def anew(model: LoopedModel, tokens: Tensor, loops: int) -> Tensor:
+    """Logits of all cells, the whole text read without any cache."""
+    whole = Batch(tokens, tokens, torch.zeros(len(tokens), dtype=torch.long))
+    *_, last = unroll(model, whole, loops)
+    return last.logits.detach()
 
 
-@pytest.fixture(scope="module")
-def addition(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sums of one and two digits: prompts of several lengths."""
-    words = "addition --digits 2 --min-digits 1 --train 300 --test 100 --seed 0"
-    return make_set(words, tmp_path_factory.mktemp("sets") / "addition")
+@pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("loops", [1, 3])
+def test_cached_per_loop_is_uncached(changes: dict[str, object], loops: int) -> None:
+    """Also where a text is read in pieces, and generation ends where every row has said the end."""
+    model, prompt = make(**changes), torch.randint(0, 7, (3, 4))
+    found = generate(model, prompt, 5, loops)
+    text = torch.cat([prompt, found.tokens], dim=1)
+    whole = anew(model, text, loops)
+    torch.testing.assert_close(found.logits, whole[:, 3:-1])
+    assert torch.equal(found.tokens, found.logits.argmax(-1))
+    caches = Caches(model, loops)
+    pieces = torch.cat([caches.read(piece) for piece in text.split((2, 1, 6), dim=1)], dim=1)
+    torch.testing.assert_close(pieces, whole)
+    end = int(found.tokens[0, 1])
+    first = found.tokens[0].tolist().index(end) + 1
+    assert generate(model, prompt[:1], 5, loops, end=end).tokens.tolist() == found.tokens[:1, :first].tolist()
 
 
-def agree(model: LoopedModel, data: PuzzleData, steps: int) -> float:
-    """Is greedy exact where teacher forcing is, row by row, and said alike up to the first mistake? The share exact."""
-    batch = data.take(torch.arange(len(data)))
-    with torch.no_grad():
-        *_, forced = unroll(model.eval(), batch, steps)
-        assert forced.logits.isfinite().all()
-    assert torch.equal(answer(model, batch, steps).exact, forced.exact)
-    scored = batch.labels != IGNORE
-    for row in range(len(data)):
-        cells = scored[row].nonzero().flatten().tolist()
-        said = generate(model, batch.inputs[row : row + 1, : cells[0] + 1], len(cells), steps).tokens[0].tolist()
-        for token, cell in zip(said, cells, strict=True):
-            assert token == forced.answer[row, cell]
-            if token != batch.labels[row, cell]:
-                break
-    return forced.exact.float().mean().item()
+def naive(model: LoopedModel, prompt: Tensor, count: int, loops: int, sharing: str, keep: bool) -> Tensor:
+    """One row at a time, the block's layers by hand: keys and values of each past cell as `sharing` says."""
+    blocks = list(model.block.blocks)
+    said = []
+
+    def shared(by_loop: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
+        picked = {"last": by_loop[-1:], "first": by_loop[:1], "mean": by_loop}[sharing]
+        return [tuple(torch.stack(part).mean(0) for part in zip(*picked, strict=True))] * loops  # type: ignore[list-item]
+
+    # the prompt, without any cache: every cell's keys and values in every loop and layer
+    context = model.encode_from(prompt[None], 0)
+    z = context.x
+    seen: list[list[list[tuple[Tensor, Tensor]]]] = [[[] for _ in blocks] for _ in range(len(prompt))]
+    for _ in range(loops):
+        for layer, block in enumerate(blocks):
+            k, v = keys_values(block, z)
+            for cell in range(len(prompt)):
+                seen[cell][layer].append((k[:, cell], v[:, cell]))
+            z = block(z)
+    # [cell][layer][loop] -> keys and values (heads, d)
+    past = seen if keep else [[shared(layer) for layer in cell] for cell in seen]
+    said.append(model.readout(LoopedState(z), context).logits[0, -1])
+    for i in range(count - 1):
+        context = model.encode_from(said[-1].argmax().view(1, 1), len(prompt) + i)
+        z = context.x
+        mine: list[list[tuple[Tensor, Tensor]]] = [[] for _ in blocks]
+        for loop in range(loops):
+            for layer, block in enumerate(blocks):
+                own = tuple(t[:, 0] for t in keys_values(block, z))
+                mine[layer].append(own)
+                keys, values = (
+                    torch.stack([*(cell[layer][loop][j] for cell in past), own[j]], dim=1)[None] for j in range(2)
+                )
+                block.recall = lambda k, v, keys=keys, values=values: (keys, values)
+                z = block(z)
+                block.recall = None
+        past.append([shared(layer) for layer in mine])
+        said.append(model.readout(LoopedState(z), context).logits[0, -1])
+    return torch.stack(said)
 
 
-def test_the_loss_is_that_of_its_own_history(addition: Path) -> None:
-    """What a model said goes on being read, also where it was wrong; the labels are those of the sum."""
-    data = PuzzleData(addition, "test")
-    model = LoopedModel(LoopedConfig(hidden_size=16, num_heads=2, init_std=0.5), data.shape).eval()
-    batch = data.take(torch.arange(6))
-    expected, forced = [], []
-    with torch.no_grad():
-        *_, told = unroll(model, batch, 2)
-        for row in range(6):
-            cells = (batch.labels[row] != IGNORE).nonzero().flatten()
-            text, logits = batch.inputs[row : row + 1, : cells[0] + 1], []
-            for _ in cells:
-                *_, last = unroll(model, Batch(text, text, text[:, 0]), 2)
-                logits.append(last.logits[0, -1])
-                text = torch.cat([text, logits[-1].argmax().view(1, 1)], dim=1)
-            for found, said in ((expected, torch.stack(logits)), (forced, told.logits[row, cells])):
-                found.append(torch.nn.functional.cross_entropy(said, batch.labels[row, cells]).item())
-    assert len({int((row != IGNORE).sum()) for row in batch.labels}) > 1
-    assert answer(model, batch, 2).loss.tolist() == pytest.approx(expected, rel=1e-5)
-    assert expected != pytest.approx(forced, rel=1e-2)
+def keys_values(block: torch.nn.Module, z: Tensor) -> tuple[Tensor, Tensor]:
+    """(heads, cells, d) each."""
+    h = block.attention_half.argument(z)
+    cells, width = h.shape[1:]
+    heads = block.attention.num_heads
+    _, k, v = block.attention.qkv(h).view(cells, 3, heads, width // heads).permute(1, 2, 0, 3)
+    return k, v
 
 
-def test_greedy_equals_teacher_forced_where_some_sums_are_learned(addition: Path, tmp_path: Path) -> None:
-    model = {"model.hidden_size": "32", "model.num_heads": "2", "model.init_std": "0.1", "rollout.loops.count": "2"}
-    training = {"training.steps": "1000", "training.batch_size": "64", "training.precision": "fp32"}
-    training |= {"optimizer.lr": "1e-2", "optimizer.schedule.warmup_steps": "10", "data.directory": str(addition)}
-    config = override(preset("stars-small-pre-layernorm").config(), model | training)
-    trainer = trainer_of(config, tmp_path)
-    for _ in range(12):
-        for _ in range(25):
-            trainer.optimizer_step()
-        share = agree(trainer.model, PuzzleData(addition, "train"), 2)
-        trainer.model.train()
-        if share > 0.05:
-            break
-    assert 0.05 < share < 1
+@torch.no_grad()
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("sharing", ["last", "mean", "first"])
+def test_a_shared_cache_is_what_its_name_says(sharing: str, keep: bool) -> None:
+    model = make(torch.float64, num_layers=2)
+    prompt = torch.randint(0, 7, (2, 3))
+    found = generate(model, prompt, 4, 3, sharing, keep)
+    for row in range(2):
+        expected = naive(model, prompt[row], 4, 3, sharing, keep)
+        torch.testing.assert_close(found.logits[row], expected, atol=1e-10, rtol=1e-10)
+    exact = generate(model, prompt, 4, 3, "per-loop")
+    torch.testing.assert_close(found.logits[:, 0], exact.logits[:, 0])  # the prompt is read loop by loop
+    assert torch.allclose(found.logits[:, 1], exact.logits[:, 1]) == keep  # nothing said is shared yet
+    assert not torch.allclose(found.logits[:, 2], exact.logits[:, 2])
+
+
+def test_one_loop_shares_with_nobody() -> None:
+    model, prompt = make(), torch.randint(0, 7, (2, 3))
+    alone = generate(model, prompt, 4, 1).logits
+    for sharing in ("last", "mean", "first"):
+        torch.testing.assert_close(generate(model, prompt, 4, 1, sharing).logits, alone)
+
+
+def test_memory_is_told() -> None:
+    """Two numbers a cell, layer and loop of width D: float32 for 2 rows, 8 cells at the end, 4 of them a prompt."""
+    model, prompt = make(torch.float32, num_layers=2, coda=1), torch.randint(0, 7, (2, 4))
+    per_cell = 2 * 2 * 8 * 4  # rows, keys and values, D, bytes
+    for sharing, slots in (("per-loop", 3), ("last", 1), ("mean", 1), ("first", 1)):
+        assert generate(model, prompt, 5, 3, sharing).bytes == per_cell * 8 * (slots * 2 + 1)
+    kept = generate(model, prompt, 5, 3, "mean", keep_prompt=True)
+    assert kept.bytes == per_cell * (4 * 3 * 2 + 4 * 2 + 8)
+
+
+def test_queries_are_the_last_cells() -> None:
+    q, k, v = torch.randn(2, 3, 6, 4), torch.randn(2, 3, 6, 4), torch.randn(2, 3, 6, 4)
+    for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2)):
+        a, b, c = q.to(dtype), k.to(dtype), v.to(dtype)
+        whole = attend(a, b, c, causal=True)
+        torch.testing.assert_close(attend(a[:, :, 4:], b, c, causal=True), whole[:, :, 4:], atol=tolerance, rtol=0)
+
+
+def test_answers_are_held_against_the_labels_and_their_loss_is_of_their_own_history() -> None:
+    """Rows of two prompt lengths; greedy exactness is teacher-forced exactness, since the first miss ends both."""
+    torch.manual_seed(1)
+    model = make()
+    inputs, labels, losses = torch.randint(0, 7, (8, 9)), torch.full((8, 9), IGNORE), []
+    for row in range(8):  # some rows are labelled with what the model says itself
+        start = 4 if row % 2 else 6
+        found = generate(model, inputs[row : row + 1, : start + 1], 3, 3)
+        said = found.tokens[0].clone()
+        labels[row, start : start + 3] = said if row < 5 else (said + 1) % 7
+        inputs[row, start + 1 : start + 3] = labels[row, start : start + 2]
+        losses.append(torch.nn.functional.cross_entropy(found.logits[0], labels[row, start : start + 3]).item())
+    batch = Batch(inputs, labels, torch.zeros(8, dtype=torch.long))
+    *_, forced = unroll(model, batch, 3)
+    exact, loss, size = answer(model, batch, 3)
+    assert torch.equal(exact, forced.exact)
+    assert exact.tolist() == [True] * 5 + [False] * 3
+    assert loss.tolist() == pytest.approx(losses, rel=1e-5)
+    assert size > 0
+
+
+def test_a_sum_is_typed_and_solved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, run = make_set("addition --digits 2 --train 20 --test 5", tmp_path / "set"), tmp_path / "run"
+    words = ["model.hidden_size=16", "training.steps=2", "training.batch_size=8", "training.log_every=2"]
+    assert main(["train", "stars-small-post-sandwich-layernorm", f"data={data}", f"run={run}", *words]) == 0
+    capsys.readouterr()
+    status = main(["solve", str(run), "12+34=", "steps=3", "--restarts", "8", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert [row["step"] for row in told["steps"]] == [1, 2, 3]
+    assert told["rules_hold"] is told["sure"] is (status == 0)
+    assert told["restarts"] == 1  # a text that is written on is not tried again
+    assert told["steps"][0]["halting"] is None
+    assert told["answer"] == told["steps"][-1]["answer"]
+
+
+@pytest.mark.parametrize("operands", [[12, 34], [99, 99], [5, 3]])
+def test_a_causal_prompt_is_written_on_to_its_end(operands: list[int]) -> None:
+    """By a model that knows the sum, and a solver that shows what it wrote."""
+
+    class Teacher(torch.nn.Module):
+        def write_on(self, prompt: Tensor, count: int, steps: int, end: int | None) -> Tensor:
+            known = torch.from_numpy(np.where(label, label, 0)).long()[prompt.shape[1] - 1 :][:count]
+            return known[None, : known.tolist().index(end) + 1 if end in known.tolist() else None]
+
+    puzzle = Addition(2)
+    question, label = puzzle.example(operands)
+    asked = puzzle.parse("+".join(map(str, operands)))
+    done = completed(Teacher(), puzzle, asked, 2, torch.device("cpu"))
+    assert (done == question).all()
+    frames = puzzle.frames(done, label[None])
+    text = "+".join(map(str, operands)) + "= " + str(sum(operands))[::-1] + "§"
+    assert "".join(puzzle.glyphs[t] for t in frames[1] if t) == text[: puzzle.seq_len]
+    assert "".join(puzzle.glyphs[t] for t in frames[0] if t) == text.partition(" ")[0] + " "

@@ -39,8 +39,3 @@ def test_attention_knows_where_a_token_stands_by_its_positions_alone(positions: 
 @pytest.mark.parametrize("settings", [of.GROUPS, of.SYMBOLS, of.LOCAL, of.ROTARY], ids=str)
 def test_one_module_serves_several_sizes(settings: dict[str, Any]) -> None:
     of.test_one_module_serves_several_sizes("looped", settings)
-
-
-def test_a_gate_per_symbol_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"type model\.gate=puzzle"):
-        LoopedConfig(**LOOPED | of.SYMBOLS | {"gate": "position"})

@@ -33,16 +33,10 @@ VARIANTS = {
         "training.precision=bf16"
     ),
     "damping, inter-loop norm, L2": pairs("model.damping=true model.inter_loop_norm=true loss.weights.l2=0.1"),
-    "poisson, vᵀJ, added": RANDOM
-    | pairs(
-        "rollout.loops.distribution=poisson loss.weights.jsrr=2 loss.jsrr.convex=false loss.jsrr.transposed=true "
-        "loss.jsrr.rows=3 rollout.loops.mean=2"
-    ),
     "log-normal, deep supervision": pairs(
         "rollout.loops.distribution=log-normal rollout.loops.mu=0.7 rollout.supervision_steps=2 "
-        "rollout.carry=persistent rollout.grad_steps=2"
+        "rollout.carry=persistent rollout.grad_steps=2 ema.decay=0.9"
     ),
-    "no clip, EMA": {"optimizer.grad_clip": "none", "ema.decay": "0.9"},
 }
 
 
@@ -78,15 +72,10 @@ def test_jsrr_on_a_recursive_preset(tiny: Config, tmp_path: Path) -> None:
     for line in read_metrics(tmp_path / "short"):
         total = 0.8 * line["loss/lm"] + 0.5 * line["loss/q_halt"] + 0.2 * line["loss/jsrr"]
         assert line["loss"] == pytest.approx(total, rel=1e-5)
-    settings = pairs("loss.weights.jsrr=1 loss.jsrr.convex=false loss.weights.lm=1e-6 optimizer.lr=1e-2")
+    settings = pairs("loss.weights.jsrr=0.99 optimizer.lr=1e-2")
     trainer_of(override(tiny, settings | {"training.steps": "30", "training.log_every": "5"}), tmp_path / "run").train()
     growth = [line["loss/jsrr"] for line in read_metrics(tmp_path / "run")]
     assert growth[-1] < 0.7 * growth[0]
-
-
-def test_l2_on_a_recursive_preset(tiny: Config, tmp_path: Path) -> None:
-    trainer_of(override(tiny, {"loss.weights.l2": "0.1", "training.steps": "2"}), tmp_path / "run").train()
-    assert read_metrics(tmp_path / "run")[0]["loss/l2"] > 0
 
 
 def test_cells_are_filled_in_and_evaluated_by_loop(sudoku_4x4: Path, tmp_path: Path) -> None:
@@ -120,32 +109,7 @@ def test_labels_must_mean_what_the_model_says(
         load_training_set(config, torch.device("cpu"))
 
 
-def test_puzzles_told_apart_by_identifiers_are_refused(tmp_path: Path) -> None:
-    tokens = np.arange(4 * 9).reshape(4, 9) % 5 + 1
-    split = Split(tokens, tokens, np.arange(4), np.arange(5), np.arange(5))
-    write_dataset(tmp_path / "set", {"train": split}, task={}, vocab_size=6, identifiers=list("abcd"))
-    config = override(preset("sudoku-6x6-looped").config(), {"data.directory": str(tmp_path / "set")})
-    with pytest.raises(ConfigError, match="have 4 identifiers, needs a model that reads puzzle identifiers"):
-        load_training_set(config, torch.device("cpu"))
-
-
 def test_compiled_equals_eager(looped: Config, tmp_path: Path) -> None:
     """One graph of the block whatever T is; Jacobian products go past it."""
     _, graphs = both(override(looped, RANDOM | JSRR), tmp_path)
     assert graphs[0] == graphs[-1] > 0
-
-
-def test_clipping_scales_the_gradient_and_reports_it_unscaled(looped: Config, tmp_path: Path) -> None:
-    norms = {}
-    for clip in ("none", "1e-3"):
-        settings = {"optimizer.grad_clip": clip, "optimizer.betas": "[0.0,0.0]"}
-        trainer = trainer_of(override(looped, settings), tmp_path / clip)
-        seen: list[torch.Tensor] = []
-        trainer.optimizers.main.step = lambda t=trainer, s=seen: s.extend(  # type: ignore[method-assign]
-            p.grad.clone() for p in t.optimizers.weights
-        )
-        reported = trainer.optimizer_step().item()
-        norms[clip] = (reported, torch.nn.utils.get_total_norm(seen).item())
-    assert norms["none"][0] == pytest.approx(norms["none"][1])
-    assert norms["1e-3"][0] == pytest.approx(norms["none"][0], rel=1e-5)
-    assert norms["1e-3"][1] == pytest.approx(1e-3, rel=1e-2)

@@ -12,7 +12,6 @@ from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
-from reason.extensions.looped.upcycling import duplicated
 from reason.models import Shape
 from reason.presets import preset
 from reason.rollout import unroll
@@ -96,24 +95,15 @@ def looped(layers: int, **changes: object) -> LoopedModel:
 
 
 @pytest.mark.parametrize("times", [2, 3])
-def test_a_cycled_stack_does_in_one_loop_what_the_old_one_did_in_several(times: int) -> None:
+def test_an_upcycled_stack_does_in_one_loop_what_the_old_one_did_in_several(times: int) -> None:
     old, new = looped(2, coda=1), looped(2 * times, coda=1)
-    new.load_state_dict(duplicated(old.state_dict(), new.state_dict(), "cycle"))
+    new.load_state_dict(new.begun_from(old.state_dict()))
     batch = random_batch(2, 5, 7)
     deep = list(unroll(new, batch, 2))
     shallow = list(unroll(old, batch, 2 * times))[times - 1 :: times]
     for said, expected in zip(deep, shallow, strict=True):
         torch.testing.assert_close(said.state.z, expected.state.z)
         torch.testing.assert_close(said.logits, expected.logits)
-
-
-def test_a_repeated_stack_applies_each_layer_twice_in_turn() -> None:
-    old, new = looped(2), looped(4)
-    new.load_state_dict(duplicated(old.state_dict(), new.state_dict(), "repeat"))
-    x = old.encode(random_batch(2, 5, 7))
-    first, second = old.block.blocks
-    expected = second(second(first(first(x.x))))
-    torch.testing.assert_close(new.step(new.initial_state(x), x).z, expected)
 
 
 def test_an_upcycled_run_trains_on(stage_1: tuple[Config, Path], addition: Path, tmp_path: Path) -> None:
@@ -129,9 +119,7 @@ def test_an_upcycled_run_trains_on(stage_1: tuple[Config, Path], addition: Path,
 
 @pytest.mark.parametrize(("changes", "text"), [
     ({"model.hidden_size": "16"}, r"\[8, 8\] there and \[16, 16\] here; take the sizes"),
-    ({"model.num_layers": "2"}, "holds 1 layers, this model's 2; type model.init_layers=cycle"),
-    ({"model.num_layers": "3", "model.init_layers": "cycle", "model.coda": "1"}, "coda.blocks holds 0 layers, this"),
-    ({"model.damping": "true"}, "lacks the weight damping of this model"),
+    ({"model.coda": "1"}, "lacks the weight coda.blocks.0"),
     ({"model.norm": "simple"}, "which this model lacks"),
     ({"init_from": "nowhere"}, "no run at nowhere"),
 ])  # fmt: skip

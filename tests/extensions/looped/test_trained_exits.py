@@ -1,22 +1,17 @@
 """Exits, readouts and penalties: trained one step, or refused at the start with the mend."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from conftest import make_set, trainer_of
-from safetensors.torch import load_file
 
 from datasets_gen.layout import Split, write_dataset
 from reason.cli.train import main as train
 from reason.config.overrides import override, read_config
 from reason.errors import ConfigError
 from reason.presets import preset
-from reason.runs.directory import load_run
 from reason.runs.evaluation import evaluate_run
-from reason.training.checkpoint import checkpoints
 from reason.training.log import read_metrics
 
 SMALL = {"model.hidden_size": "8", "model.num_heads": "2", "training.batch_size": "4"}
@@ -30,7 +25,7 @@ TRAINED = {
     "looped, both stages at once": ("blindspot-small-exit-weighted", {"loss.weights.exit_gate": "1"}),
     "looped, random loops": (
         "blindspot-small-exit-weighted", {"rollout.loops.distribution": "uniform", "rollout.loops.max": "5"}),
-    "looped, gate per puzzle": ("blindspot-small-exit-weighted", {"model.causal": "false", "model.gate": "puzzle"}),
+    "looped, not causal": ("blindspot-small-exit-weighted", {"model.causal": "false"}),
     "looped, final-only": ("blindspot-small-final-only", {}),
     "looped, penalty": ("blindspot-small-penalty", {}),
 }  # fmt: skip
@@ -55,11 +50,9 @@ REFUSED = {
                 "needs an exit gate, .*: type model.gate=position"),
     "a family without gates": ("sudoku-4x4", {"loss.weights.exit_gate": "1"},
                                "needs an exit gate, .*: type loss.weights.exit_gate=0"),
-    "one loop": (GATED, {"rollout.loops.count": "1"}, "rollout.loops.count=4"),
-    "last loop alone": ("blindspot-small-terminal-norm", {"model.gate": "position", "loss.weights.exit_gate": "1"},
-                        "type rollout.loops.supervision=per-loop"),
-    "two loops": ("blindspot-small-exit-weighted", {"rollout.loops.count": "2", "loss.weights.exit_gate": "1"},
-                  "needs 3 steps of the model in training, .*: type rollout.loops.count=4"),
+    "two loops": (GATED, {"rollout.loops.count": "2"}, "rollout.loops.count=4"),
+    "last loop only": ("blindspot-small-terminal-norm", {"model.gate": "position", "loss.weights.exit_gate": "1"},
+                       "rollout.loops.supervision=per-loop"),
     "stage II from nothing": (GATED, {"model.only": "gate"}, "type init_from=RUN"),
     "stage II without its loss": ("blindspot-small-per-loop-norm", {"init_from": "x", "model.only": "gate"},
                                   "loss.weights.exit_gate=1"),
@@ -68,8 +61,6 @@ REFUSED = {
                             {"rollout.supervision_steps": "2", "rollout.accum_steps": "2",
                              "rollout.carry": "same-batch"},
                             "type rollout.supervision_steps=1"),
-    "layers of nothing": (GATED, {"model.init_layers": "cycle"}, "type init_from=RUN"),
-    "causal gate per puzzle": ("blindspot-small-exit-weighted", {"model.gate": "puzzle"}, "model.gate=position"),
 }  # fmt: skip
 
 
@@ -80,18 +71,14 @@ def test_it_is_refused(name: str) -> None:
         override(preset(chosen).config(), changes)
 
 
-@pytest.mark.drawn
-def test_from_the_command_line(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_the_command_line(here: Path) -> None:
     """Stage I, stage II from its run, and an evaluation that reads exits, caches and the blind spot."""
     make_set("addition --digits 2 --train 40 --test 12", here / "set")
     small = [f"{key}={value}" for key, value in SMALL.items()]
     assert train(["ouro-small-stage-1", "data=set", "run=one", *small]) == 0
     assert train(["ouro-small-stage-2", "data=set", "run=two", "init_from=one", *small]) == 0
-    one, two = (load_file(checkpoints(Path(run))[-1] / "weights.safetensors") for run in ("one", "two"))
-    assert {name for name in one if not torch.equal(one[name], two[name])} == {"gate.out.weight", "gate.out.bias"}
     pairs = {"evaluation.blind_spot": "true", "evaluation.caches": "true", "evaluation.batch_size": "5"}
-    config = override(read_config("two/config.json"), pairs)
-    results, folder = evaluate_run(Path("two"), config)
+    results, _ = evaluate_run(Path("two"), override(read_config("two/config.json"), pairs))
     found = results["exits"]
     assert sum(found["p"]) == pytest.approx(1)
     assert [row["exact"] for row in found["fixed"]] == results["exact_by_step"][:4]
@@ -104,20 +91,3 @@ def test_from_the_command_line(here: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert rows["per-loop"]["exact"] == results["exact_by_step"][3]  # greedy is teacher-forced
     assert rows["per-loop"]["bytes"] == 4 * rows["mean"]["bytes"]
     assert results["blind_spot"]["puzzles"] == 12
-
-    def diverging(*arguments: Any) -> Any:
-        loaded = load_run(*arguments)
-        loaded.model.requires_grad_(False)
-        for parameter in loaded.model.parameters():
-            parameter.mul_(float("nan"))
-        return loaded
-
-    monkeypatch.setattr("reason.runs.evaluation.load_run", diverging)
-    broken, _ = evaluate_run(Path("two"), config, "nan")
-    assert broken["loss_by_step"] == [None] * broken["steps"]  # reported all the same
-    assert {path.name for path in folder.glob("*.png")} >= {"exits.png", "blind_spot_norms.png", "blind_spot_sweep.png"}
-
-
-def test_caches_are_for_what_generates(half: Path) -> None:
-    with pytest.raises(ConfigError, match="needs a causal model that keeps keys and values"):
-        override(read_config(half / "config.json"), {"evaluation.caches": "true"})

@@ -1,23 +1,25 @@
-"""Policies against a row-by-row reference, and at work: what a puzzle leaves with is what the record says."""
+"""Policies and their signals, against loops over puzzles and cells."""
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import reference
 import torch
 from evaluators import read, small
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reason.context import Context
 from reason.data import PuzzleData
-from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Accuracy, Columns, Evaluator
-from reason.evaluation.studies.by_step import Signals
 from reason.extensions.studies import policies as P
 from reason.extensions.studies.policies import Policy, calibrated, outcome
-from reason.models import RecursiveConfig, build_model
-from reason.models.base import Reasoner
+from reason.extensions.studies.signals import SIGNALS, Past, Reading
+from reason.models.base import IGNORE, Batch, Readout
+from reason.models.recursive import RecursiveState
+from reason.rollout import StepRecord
 
 
 def columns(steps: int, puzzles: int, seed: int = 0, q: bool = True) -> dict[str, np.ndarray]:
@@ -28,7 +30,8 @@ def columns(steps: int, puzzles: int, seed: int = 0, q: bool = True) -> dict[str
     signals = {name: rng.normal(np.arange(steps)[:, None], 2, (steps, puzzles)).round(1) for name in names}
     loss = rng.random((steps, puzzles)).astype(np.float32)
     signals = {name: values.astype(np.float32) for name, values in signals.items()}
-    return {"exact": exact, "valid": exact, "loss": loss, **signals}
+    fixed = np.broadcast_to(np.arange(1.0, steps + 1)[:, None], exact.shape)
+    return {"exact": exact, "valid": exact, "loss": loss, "fixed": fixed, **signals}
 
 
 def by_row(seen: dict[str, np.ndarray], signal: str, threshold: float) -> list[int]:
@@ -37,7 +40,7 @@ def by_row(seen: dict[str, np.ndarray], signal: str, threshold: float) -> list[i
     steps, puzzles = seen["exact"].shape
     for puzzle in range(puzzles):
         for step in range(1, steps + 1):
-            value = step if signal == "fixed" else float(seen[signal][step - 1, puzzle])
+            value = float(seen[signal][step - 1, puzzle])
             if value > threshold or step == steps:
                 stops.append(step)
                 break
@@ -70,7 +73,7 @@ def test_a_signal_at_its_threshold_does_not_stop() -> None:
 def test_a_higher_threshold_stops_nobody_earlier(steps: int, signal: str, seed: int) -> None:
     """So the first threshold within the budget has the fewest steps."""
     seen = columns(steps, 7, seed)
-    stops = [Policy("p", signal, threshold).stops(seen) for threshold in P.thresholds(seen, signal)]
+    stops = [Policy("p", signal, threshold).stops(seen) for threshold in P.thresholds(seen[signal])]
     assert (np.diff(stops, axis=0) >= 0).all()
     assert (stops[0] == 1).all()
     assert (stops[-1] == steps).all()
@@ -83,7 +86,7 @@ def test_calibration_finds_the_fewest_steps(signal: str, drop: float, monkeypatc
     seen = columns(8, 60)
     chosen = calibrated(seen, signal).stops(seen)
     fewest = 8.0
-    for threshold in [*np.unique(P.signal_of(seen, signal)), -1e9, math.inf]:  # every threshold that differs
+    for threshold in [*np.unique(seen[signal]), -1e9, math.inf]:  # every threshold that differs
         stops = np.array(by_row(seen, signal, float(threshold)))
         if seen["exact"][-1].mean() - seen["exact"][stops - 1, np.arange(60)].mean() <= drop + 1e-12:
             fewest = min(fewest, stops.mean())
@@ -103,16 +106,6 @@ def test_the_table_has_every_signal_and_no_q_without_a_head() -> None:
     assert names == ["fixed 1", "fixed, calibrated", "margin, calibrated", "residual, calibrated"]
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0])
-def test_none_and_all_solved(share: float) -> None:
-    seen = columns(5, 7)
-    seen["exact"][:] = bool(share)
-    del seen["valid"]
-    policy = calibrated(seen, "q")
-    assert policy.stops(seen).max() == 1  # nothing can be lost
-    assert outcome(seen, policy.stops(seen))["valid"] is None
-
-
 def test_the_frontier_runs_from_one_step_to_all() -> None:
     seen = columns(6, 30)
     for signal in ("q", "fixed"):
@@ -124,7 +117,7 @@ def test_the_frontier_runs_from_one_step_to_all() -> None:
 def test_a_signal_of_infinities_never_stops() -> None:
     seen = columns(3, 4)
     seen["residual"][:] = -np.inf
-    assert P.thresholds(seen, "residual") == [np.inf]
+    assert P.thresholds(seen["residual"]) == [np.inf]
     assert calibrated(seen, "residual").stops(seen).tolist() == [3] * 4
 
 
@@ -135,49 +128,24 @@ def test_policies_are_calibrated_on_the_validation_split(monitored_4x4: Path) ->
     assert policies["puzzles"] == len(data)
 
 
-RECURSIVE = {"hidden_size": 8, "num_heads": 1, "expansion": 1, "puzzle_emb_len": 1, "h_cycles": 1, "l_cycles": 1}
-MODELS = {
-    "mlp, two states": RecursiveConfig(**RECURSIVE, mixer="mlp", positions="none"),
-    "attention, one state": RecursiveConfig(**RECURSIVE, mixer="attention", positions="none", states=1),
-}
-
-
-def passed(model: Reasoner, data: PuzzleData, steps: int, batch_size: int) -> Columns:
-    settings = EvaluationConfig(steps=steps, batch_size=batch_size, policies=True)
-    evaluator = Evaluator(model, data, settings, steps, progress=False)
-    with torch.no_grad():
-        return evaluator.observe([Accuracy(evaluator), Signals(evaluator), P.Policies(evaluator)])[0]
-
-
-@pytest.mark.parametrize("config", MODELS.values(), ids=MODELS)
-@pytest.mark.parametrize("batch_size", [1, 5, 50])
-def test_rows_that_leave_leave_with_what_the_record_says(config, batch_size: int, sudoku_4x4: Path) -> None:
-    data = PuzzleData(sudoku_4x4, "test")
-    model = build_model(config, data.shape).double()
-    model.dtype = torch.float64  # so that the order of sums decides nothing
-    for name, weight in model.named_parameters():
-        if "q_head" in name:
-            torch.nn.init.normal_(weight)
-    seen = passed(model, data, 6, 4)
-    evaluator = Evaluator(model, data, EvaluationConfig(steps=6, batch_size=batch_size), 6, progress=False)
-    examples = torch.tensor([3, 0, 11, 7, 8, 1, 2])
-    assert len(P.signals_in(seen)) >= 5
-    for signal in P.signals_in(seen):
-        values = np.unique(P.signal_of(seen, signal))
-        threshold = float((values[len(values) // 2 - 1] + values[len(values) // 2]) / 2)
-        policy = Policy("p", signal, threshold)
-        exact, taken, _ = P.run_with(policy, evaluator, examples)
-        stops = policy.stops(seen)[examples]
-        assert taken.tolist() == stops.tolist(), signal
-        assert exact.tolist() == seen["exact"][stops - 1, examples].tolist()
-
-
-@pytest.mark.parametrize("config", MODELS.values(), ids=MODELS)
-def test_rows_at_their_threshold_stay(config, sudoku_4x4: Path) -> None:
-    """m = 2 does not exceed 2; and a policy that never stops leaves at T."""
-    data = PuzzleData(sudoku_4x4, "test")
-    model = build_model(config, data.shape)
-    evaluator = Evaluator(model, data, EvaluationConfig(steps=4, batch_size=3), 4, progress=False)
-    for threshold, steps in ((2.0, 3), (math.inf, 4)):
-        _, taken, _ = P.run_with(Policy("p", "fixed", threshold), evaluator, torch.arange(7))
-        assert taken.tolist() == [steps] * 7
+@pytest.mark.parametrize("likelihood", ["softmax", "stablemax"])
+def test_signals_are_means_over_the_scored_cells(likelihood: str) -> None:
+    logits = 2 * torch.randn(3, 4, 5)
+    labels = torch.tensor([[1, IGNORE, 4, 0], [IGNORE, IGNORE, IGNORE, 2], [3, 3, 0, 1]])
+    state = RecursiveState(torch.randn(3, 4, 2), torch.randn(3, 4, 2))
+    model = SimpleNamespace(readout=lambda state, context, step: Readout(logits))
+    batch = Batch(labels, labels, labels[:, 0])
+    record = StepRecord(model, 2, batch, Context(state.z_h), state, state)  # type: ignore[arg-type]
+    names = ("margin", "max-probability", "certainty", "fixed")
+    found = {name: SIGNALS[name](Reading(record, likelihood, Past())) for name in names}
+    for row in range(3):
+        expected = {name: [] for name in names} | {"fixed": [2.0]}
+        for cell in (labels[row] != IGNORE).nonzero().flatten().tolist():
+            said = logits[row, cell].double().numpy()
+            p = [math.exp(-reference.cell_loss(said, token, likelihood)) for token in range(5)]
+            second, first = sorted(said)[-2:]
+            expected["margin"].append(first - second)
+            expected["max-probability"].append(max(p))
+            expected["certainty"].append(1 - sum(-each * math.log(each) for each in p) / math.log(5))
+        for name, values in expected.items():
+            assert found[name][row].item() == pytest.approx(np.mean(values), rel=1e-5), name

@@ -46,33 +46,23 @@ def test_the_first_try_is_the_plain_pass(vary: str, sudoku_4x4: Path) -> None:
     assert (several["residual"][1] != several["residual"][2]).any()
     again, _ = tries_at(model, data, 3, 3, vary, 5)
     assert (again["residual"] == several["residual"]).all()
-    for choice in (*R.CHOICES, "verified", "any"):
+    for choice in R.WAYS:
         assert R.restart_table(single)[0][choice] == pytest.approx(seen["exact"][-1].mean())
-
-
-def test_noise_is_as_large_as_asked(sudoku_4x4: Path) -> None:
-    data = PuzzleData(sudoku_4x4, "test")
-    model = small(data.shape).eval()
-    little, much = (tries_at(model, data, 2, 2, "noise", 5, sigma=sigma)[0]["residual"] for sigma in (0.01, 1.0))
-    assert (little[0] == much[0]).all()  # the first try has none
-    assert (little[1] != much[1]).all()
-    assert np.abs(little[1] - little[0]).mean() < np.abs(much[1] - much[0]).mean() / 10
 
 
 def test_a_random_state_is_as_large_as_the_one_that_it_replaces() -> None:
     """Row by row; a row of zeros gets numbers of size 1."""
-    sizes, cells = torch.tensor([0.01, 1.0, 300.0, 0.0]), 16 * 64
+    sizes = torch.tensor([0.01, 1.0, 300.0, 0.0])
     state = RecursiveState(*(z * sizes.view(-1, 1, 1) for z in (torch.randn(4, 16, 64), torch.rand(4, 16, 64))))
     drawn = R.random_like(state, PuzzleSeeds(torch.arange(4), 1).normal)
     for old, new in zip(state, drawn, strict=True):
         size = old.square().mean((1, 2)).sqrt()
         one = new / torch.where(size > 0, size, 1.0).view(-1, 1, 1)
-        assert one.square().mean((1, 2)).sqrt().tolist() == pytest.approx([1] * 4, abs=5 / (2 * cells) ** 0.5)
-        assert one.mean((1, 2)).tolist() == pytest.approx([0] * 4, abs=5 / cells**0.5)
-        assert not torch.equal(old, new)
+        assert one.square().mean((1, 2)).sqrt().tolist() == pytest.approx([1] * 4, abs=0.11)
+        assert one.mean((1, 2)).tolist() == pytest.approx([0] * 4, abs=0.16)
 
 
-@pytest.mark.parametrize("size", [4, 6, 9])
+@pytest.mark.parametrize("size", [4, 9])
 def test_a_symmetry_is_undone(size: int) -> None:
     puzzle = Sudoku(size)
     moved = draw_symmetries(20, puzzle.symmetry, torch.Generator().manual_seed(3))
@@ -113,26 +103,24 @@ def test_choices_against_a_loop() -> None:
     right = answers == 1
     tries = {"right": right, "valid": right, "answers": answers}
     tries |= {"q": rng.normal(size=(5, 40)), "residual": rng.random((5, 40))}
+    picks = R.choices(tries)
     for n in range(40):
         votes = [list(answers[:, n]).count(a) for a in answers[:, n]]
-        assert R.chosen(tries, "majority")[n] == votes.index(max(votes))
-        assert R.chosen(tries, "q")[n] == list(tries["q"][:, n]).index(max(tries["q"][:, n]))
-        assert R.chosen(tries, "residual")[n] == list(tries["residual"][:, n]).index(min(tries["residual"][:, n]))
+        assert picks["majority"][n] == votes.index(max(votes))
+        assert picks["q"][n] == list(tries["q"][:, n]).index(max(tries["q"][:, n]))
+        assert picks["residual"][n] == list(tries["residual"][:, n]).index(min(tries["residual"][:, n]))
     table = R.restart_table(tries)
     assert [row["restarts"] for row in table] == [1, 2, 4, 5]
     assert table[-1]["verified"] == table[-1]["any"] == right.any(0).mean()
     assert table[0]["majority"] == table[0]["any"] == right[0].mean()
-
-
-def test_a_try_that_diverged_is_not_taken() -> None:
-    nan = np.nan
-    tries = {"q": np.array([[-3, nan], [nan, -3]]), "residual": np.array([[0.5, nan], [nan, 0.5]])}
-    assert R.chosen(tries, "q").tolist() == R.chosen(tries, "residual").tolist() == [0, 1]
+    diverged = {name: np.array([[low, np.nan], [np.nan, low]]) for name, low in (("q", -3), ("residual", 0.5))}
+    picks = R.choices({"answers": answers[:2, :2], **diverged})
+    assert picks["q"].tolist() == picks["residual"].tolist() == [0, 1]
 
 
 def test_turned_mazes_are_judged_by_the_rules(made: Callable[..., Path]) -> None:
     """A reader that marks the path tie-broken as it sees it: right under every turn, though seldom the label."""
-    data = PuzzleData(made("maze --size 7 --min-path 6 --wall-density 0.1 --train 0 --test 12 --seed 1"), "test")
+    data = PuzzleData(made("maze --size 5 --min-path 4 --wall-density 0.1 --train 0 --test 12 --seed 1"), "test")
     model = small(data.shape).eval()
     answers_with(model, lambda asked: torch.from_numpy(solve(asked.numpy().astype(np.uint8))[0].astype(np.int64)))
     tries, _ = tries_at(model, data, 1, 8, "symmetry", 5)
@@ -140,7 +128,7 @@ def test_turned_mazes_are_judged_by_the_rules(made: Callable[..., Path]) -> None
     assert len(np.unique(tries["answers"], axis=0)) > 1
     consumer = R.Restarts(evaluator_of(model, data, 1, 5, restarts=8, vary="symmetry"))
     kept = consumer.result({f"symmetry/{name}": values for name, values in tries.items()})["restarts"]["symmetry"]
-    assert kept["what"].endswith("the label is one answer of several")
+    assert kept["what"].endswith("right by the rules")
     assert len(tries_at(model, data, 1, 12, "symmetry", 5)[0]["right"]) == 8  # a ninth would be the first again
     plain, _ = tries_at(model, data, 1, 2, "noise", 5)
     assert (plain["right"] == plain["valid"]).all()  # as it stands, the tie-break is the label's

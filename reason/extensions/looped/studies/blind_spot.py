@@ -2,36 +2,31 @@
 
 A state's read part h_k is its first tensor (z of a looped model, z_H of a recursive one). With ‖h‖_rms = ‖h‖₂/√D of a
 token, h = s·u, ‖u‖_rms = 1: through a normalised readout the loss does not feel s (lemma 1), while a pre-norm residual
-loop moves it by a_rad and turns u by b_⊥/s (lemma 2). Every probe needs a model as `probes.precise` makes it.
+loop moves it by a_rad and turns u by b_⊥/s (lemma 2). Every probe needs a model as `states.precise` makes it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
-import numpy as np
 import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from reason.context import Context
-from reason.dynamics.jacobian import jvp
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
-from reason.evaluation.states import precise
+from reason.evaluation.states import mapped, precise
 from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Reasoner, State
-from reason.report.chart import Chart, legend, log_axis, numbers, shares_axis
-from reason.report.palette import BLUE, GREY, ORANGE, styled
-from reason.report.section import Charts, Results, Section, Table, number, rows_shown, share
+from reason.report.chart import Chart, legend, numbers
+from reason.report.palette import GREY, styled
+from reason.report.section import Results, Section, Table, cells, number, rows_shown, share
 from reason.rollout import StepRecord, unroll
 
-ClampMode = Literal["rescale", "subtract"]
-Draw = Callable[[Axes, Results], None]
 PUZZLES = 128  # at most: all their loops are held in float64
 SWEEP = tuple(10 ** (i / 10) for i in range(-10, 11))  # α from 0.1 to 10
-HORIZONS = (1, 2, 4)  # t of ∂L_{k+t}/∂log s_k
 
 
 def read_part(state: State) -> Tensor:
@@ -50,21 +45,11 @@ def rms(h: Tensor) -> Tensor:
     return h.square().mean(-1, keepdim=True).sqrt()
 
 
-def random_alignment(width: int) -> float:
-    """√(2/πD): E|cos| of a random direction in D dimensions, for large D."""
-    return math.sqrt(2 / (math.pi * width))
-
-
 def token_norms(h: Tensor) -> dict[str, float]:
-    """‖h‖₂ over all tokens of all rows: mean, std, median, 99th percentile, maximum."""
+    """‖h‖₂ over all tokens of all rows: mean, median, 99th percentile, maximum."""
     norms = torch.linalg.vector_norm(h, dim=-1).flatten()
-    return {
-        "mean": norms.mean().item(),
-        "std": norms.std(correction=0).item(),
-        "median": norms.quantile(0.5).item(),
-        "p99": norms.quantile(0.99).item(),
-        "max": norms.max().item(),
-    }
+    quantiles = {name: norms.quantile(q).item() for name, q in (("median", 0.5), ("p99", 0.99), ("max", 1.0))}
+    return {"mean": norms.mean().item(), **quantiles}
 
 
 def token_loss(record: StepRecord, h: Tensor, likelihood: Likelihood) -> Tensor:
@@ -89,77 +74,26 @@ def radial_gradient(record: StepRecord, likelihood: Likelihood) -> tuple[float, 
     return (along[reached].abs() / sizes[reached]).mean().item(), along.sum().item()
 
 
-@torch.no_grad()
-def future_gradients(records: list[StepRecord], loop: int, likelihood: Likelihood) -> dict[str, float]:
-    """g_t = ∂L_{k+t}/∂log s_k of k = `loop` by forward-mode differentiation along h_k, where loop k + t is known.
-
-    L_{k+t} is the CE read t whole loops later, none of them detached. Eq. 4 bounds |g_t| by C·t/s_k behind a scale-free
-    readout of a pre-norm residual loop.
-    """
-    start, horizons = records[loop - 1], [t for t in HORIZONS if loop + t <= len(records)]
-
-    def losses(h: Tensor) -> Tensor:
-        state, found = with_read_part(start.state, h), []
-        for later in records[loop : loop + max(horizons)]:
-            state = start.model.step(state, start.context)
-            if later.step - loop in horizons:
-                found.append(token_loss(later, read_part(state), likelihood))
-        return torch.stack(found)
-
-    if not horizons:
-        return {}
-    h = read_part(start.state)
-    slopes = jvp(losses, h, h).tolist()
-    return {f"g_{t}": slope for t, slope in zip(horizons, slopes, strict=True)}
-
-
 def residual_update(before: Tensor, after: Tensor) -> dict[str, float]:
-    """What one loop does to h = s·u, means over tokens: b = F(h) − h = a_rad·u + b_⊥ (lemma 2).
-
-    scale: s; scale_step: the increment of s, a_rad to leading order; a_rad = ⟨u, b⟩/D; b and b_perp in ‖·‖_rms; ratio:
-    mean ‖b‖/|mean a_rad|; angular: ‖u_{k+1} − u_k‖_rms · s_k, b_perp to leading order.
-    """
-    s, later = rms(before), rms(after)
+    """What one loop does to h = s·u, means over tokens: b = F(h) − h = a_rad·u + b_⊥, a_rad = ⟨u, b⟩/D (lemma 2)."""
+    s = rms(before)
     u, b = before / s, after - before
     a = (u * b).mean(-1, keepdim=True)
-    radial, size = a.mean().item(), rms(b).mean().item()
-    return {
-        "scale": s.mean().item(),
-        "scale_step": (later - s).mean().item(),
-        "a_rad": radial,
-        "b": size,
-        "b_perp": rms(b - a * u).mean().item(),
-        "ratio": size / abs(radial) if radial else math.inf,
-        "angular": (rms(after / later - u) * s).mean().item(),
-    }
-
-
-def clamped_states(model: Reasoner, context: Context, loops: int, mode: ClampMode) -> State:
-    """The state after `loops` loops in which, from the second on, no token's scale grows (table 4).
-
-    rescale: every token is brought back to the ‖·‖_rms that it had after loop 1, before it is read and fed back;
-    subtract: the radial part of the loop's update is taken away, b_⊥ stays (ours). All parts of a state alike.
-    """
-    first = model.step(model.initial_state(context), context)
-    state, sizes = first, [rms(z) for z in first]
-    for _ in range(loops - 1):
-        moved = model.step(state, context)
-        parts = []
-        for z, before, size in zip(moved, state, sizes, strict=True):
-            if mode == "rescale":
-                parts.append(z * size / rms(z))
-            else:
-                u = before / rms(before)
-                parts.append(z - u * (u * (z - before)).mean(-1, keepdim=True))
-        state = type(moved)(*parts)
-    return state
+    return {"scale": s.mean().item(), "a_rad": a.mean().item(), "b_perp": rms(b - a * u).mean().item()}
 
 
 @torch.no_grad()
-def clamp(last: StepRecord, mode: ClampMode, likelihood: Likelihood) -> dict[str, float]:
-    """ΔCE = clamped − not clamped at the last loop, and the norm ratio ‖h_K clamped‖/‖h_K‖ (table 4)."""
-    held = clamped_states(last.model, last.context, last.step, mode)
-    both = [read_part(last.state), read_part(held)]
+def clamp(last: StepRecord, likelihood: Likelihood) -> dict[str, float]:
+    """ΔCE and the ratio of ‖h_K‖ where no token's scale grows, both against the loops as they are (table 4).
+
+    After every loop each token is brought back to the ‖·‖_rms that it had after loop 1, before it is read and fed back;
+    all parts of a state alike.
+    """
+    model, context = last.model, last.context
+    state = first = model.step(model.initial_state(context), context)
+    for _ in range(last.step - 1):
+        state = mapped(model.step(state, context), lambda z, of: z * rms(of) / rms(z), first)
+    both = [read_part(last.state), read_part(state)]
     ce, held_ce = (token_loss(last, h, likelihood).item() for h in both)
     norms = [torch.linalg.vector_norm(h, dim=-1).mean().item() for h in both]
     return {"ce": ce, "clamped_ce": held_ce, "delta_ce": held_ce - ce, "norm_ratio": norms[1] / norms[0]}
@@ -202,7 +136,6 @@ def blind_spot(
             }
             if record.step < len(records):
                 row |= residual_update(h, read_part(records[record.step].state))
-            row |= future_gradients(records, record.step, likelihood)
         by_loop.append(row)
     last = records[loops - 1]
     width = read_part(last.state).shape[-1]
@@ -210,10 +143,10 @@ def blind_spot(
         "puzzles": len(batch.inputs),
         "loops": loops,
         "width": width,
-        "random_r": random_alignment(width),
+        "random_r": math.sqrt(2 / (math.pi * width)),  # E|cos| of a random direction, for large D
         "ce_gap": by_loop[0]["ce"] - by_loop[loops - 1]["ce"],
         "by_loop": by_loop,
-        "clamp": {mode: clamp(last, mode, likelihood) for mode in ("rescale", "subtract")},
+        "clamp": clamp(last, likelihood),
         "scale_sweep": scale_sweep(last, likelihood),
     }
 
@@ -243,161 +176,48 @@ def _tables(results: Results) -> list[Table]:
             str(row["loop"]),
             *(number(row["norm"][key]) for key in ("mean", "p99")),
             *(number(row[key], ".1e") for key in ("r", "g")),
-            *(number(row.get(key), ".1e") for key in ("g_1", "g_4")),
             *(number(row.get(key)) for key in ("a_rad", "b_perp")),
             number(row["ce"]),
             share(row["exact"]),
         ]
         for row in found["by_loop"]
     ]
-    columns = ("loop", "‖h‖ mean", "p99", "r", "g", "g_1", "g_4", "a_rad", "‖b_⊥‖", "CE", "exact")
-    clamps = [
-        [way, *(number(row[key], ".4f") for key in ("ce", "clamped_ce", "delta_ce")), number(row["norm_ratio"], ".2f")]
-        for way, row in found["clamp"].items()
-    ]
+    columns = ("loop", "‖h‖ mean", "p99", "r", "g", "a_rad", "‖b_⊥‖", "CE", "exact")
+    held = found["clamp"]
+    clamped = cells(held, ce=".4f", clamped_ce=".4f", delta_ce=".4f", norm_ratio=".2f")
+    sweep = [[f"{row['alpha']:.2f}", number(row["ce"], ".4f")] for row in found["scale_sweep"]]
+    title = f"readout blind spot, {found['puzzles']} puzzles, in float64"
     return [
-        Table(
-            f"readout blind spot, {found['puzzles']} puzzles, in float64",
-            columns,
-            rows,
-            first=rows_shown(len(rows), found["loops"]),
-        ),
-        Table("the scale held from loop 1 on", ("way", "CE", "clamped", "ΔCE", "norm ratio"), clamps),
+        Table(title, columns, rows, first=rows_shown(len(rows), found["loops"])),
+        Table("the scale held from loop 1 on", ("CE", "clamped", "ΔCE", "norm ratio"), [clamped]),
+        Table("CE of the readout of α·h_K", ("α", "CE"), sweep, first=range(0, len(sweep), 5)),
     ]
 
 
-def _column(found: Results, *keys: str) -> tuple[list[int], np.ndarray]:
-    """Loops and values, where a loop has one."""
-    loops, values = [], []
-    for row in found["by_loop"]:
-        if keys[0] in row:
-            value = row[keys[0]]
-            loops.append(row["loop"])
-            values.append(value[keys[1]] if len(keys) > 1 else value)
-    return loops, numbers(values)
+LINES = {"token norms ‖h‖₂": ("mean", "median", "p99", "max"), "parts of a loop's update": ("a_rad", "b_perp")}
 
 
-def _loops(axes: Axes, found: Results) -> None:
-    axes.axvline(found["loops"], color=GREY, ls=":", lw=1)
-    axes.set_xlabel("loop k")
+def _charts(results: Results) -> list[Chart]:
+    found = results["blind_spot"]
+    rows = [row | row["norm"] for row in found["by_loop"] if row["norm"]["mean"] is not None]  # None: it diverged
+
+    def draw(axes: Axes, keys: tuple[str, ...]) -> None:
+        for index, key in enumerate(keys):
+            some = [row for row in rows if key in row]
+            values = numbers([row[key] for row in some])
+            axes.plot([row["loop"] for row in some], values, label=key, markevery=4, **styled(index))
+        axes.axvline(found["loops"], color=GREY, ls=":", lw=1)
+        axes.set_xlabel("loop k")
+        axes.set_yscale("symlog")
+        legend(axes)
+
+    says = "the numbers are in the table" if rows else "the state diverged"
+    return [Chart(title, says, partial(draw, keys=keys)) for title, keys in LINES.items()]
 
 
-def _lines(*lines: tuple[str, dict[str, Any]], label: str = "", scale: str = "linear") -> Draw:
-    """Columns of the table against the loop."""
-
-    def draw(axes: Axes, found: Results) -> None:
-        for key, style in lines:
-            axes.plot(*_column(found, key), **style)
-        _loops(axes, found)
-        axes.set_ylabel(label)
-        if scale == "log":
-            log_axis(axes, "y")
-        else:
-            axes.set_yscale(scale)
-
-    return draw
-
-
-def _norms(axes: Axes, found: Results) -> None:
-    for index, name in enumerate(("mean", "median", "p99", "max")):
-        axes.plot(*_column(found, "norm", name), **styled(index), markevery=4, label=name)
-    loops, mean = _column(found, "norm", "mean")
-    std = _column(found, "norm", "std")[1]
-    axes.fill_between(loops, np.maximum(mean - std, 0), mean + std, color=BLUE, alpha=0.15, lw=0)
-    _loops(axes, found)
-    log_axis(axes, "y")
-
-
-def _alignment(axes: Axes, found: Results) -> None:
-    axes.plot(*_column(found, "r"), marker="o", color=BLUE, label="r = |cos(∇L, h)|")
-    axes.axhline(found["random_r"], color=ORANGE, ls="--", label="√(2/πD), random")
-    _loops(axes, found)
-    log_axis(axes, "y")
-
-
-def _future(axes: Axes, found: Results) -> None:
-    for index, t in enumerate((1, 2, 4)):
-        rows = [row for row in found["by_loop"] if f"g_{t}" in row]
-        slopes = np.abs(numbers([row[f"g_{t}"] for row in rows]))
-        axes.plot(numbers([row["scale"] for row in rows]), slopes, label=f"t = {t}", **styled(index))
-    axes.set(xlabel="s_k", ylabel="|∂L_{k+t}/∂log s_k|")
-    log_axis(axes, "x")
-    log_axis(axes, "y")
-
-
-def _clamp(axes: Axes, found: Results) -> None:
-    names = [f"{mode}\nnorm × {number(row['norm_ratio'], '.2f')}" for mode, row in found["clamp"].items()]
-    axes.bar(names, numbers([row["delta_ce"] for row in found["clamp"].values()]), color=BLUE, width=0.5)
-    axes.axhline(0, color=GREY, lw=1)
-    axes.set_ylabel("ΔCE (nats)")
-
-
-def _sweep(axes: Axes, found: Results) -> None:
-    rows = found["scale_sweep"]
-    losses = numbers([row["ce"] for row in rows])
-    axes.plot([row["alpha"] for row in rows], losses, marker="o", color=BLUE)
-    margin = max(0.05, 0.05 * float(np.ptp(losses)))  # flat shall look flat
-    axes.set(ylim=(losses.min() - margin, losses.max() + margin))
-    axes.set(xlabel="α", ylabel="CE of the readout of α·h_K (nats)")
-    log_axis(axes, "x")
-
-
-def _exact(axes: Axes, found: Results) -> None:
-    axes.plot(*_column(found, "exact"), marker="o", color=BLUE)
-    _loops(axes, found)
-    shares_axis(axes, "exact")
-
-
-def _charts(title: str, draw: Draw) -> Charts:
-    def charts(results: Results) -> list[Chart]:
-        found = results["blind_spot"]
-        finite = np.isfinite(_column(found, "norm", "mean")[1]).all()
-
-        def drawn(axes: Axes) -> None:
-            if not finite:
-                axes.text(0.5, 0.5, "the state diverged", ha="center")
-                return
-            draw(axes, found)
-            legend(axes)
-
-        return [Chart(title, "the numbers are in the table" if finite else "the state diverged", drawn)]
-
-    return charts
-
-
-DOTS, CROSSES = {"marker": "o", "color": BLUE}, {"marker": "x", "ls": "", "color": ORANGE, "ms": 4}
-UPDATE = (
-    ("a_rad", {"color": BLUE, "label": "a_rad"}),
-    ("scale_step", CROSSES | {"label": "step of s"}),
-    ("b", {"color": GREY, "ls": "--", "label": "‖b‖ rms"}),
-)
-ANGLE = (
-    ("b_perp", {"color": BLUE, "label": "‖b_⊥‖ rms"}),
-    ("angular", CROSSES | {"label": "‖u′ − u‖ rms · s"}),
-)
-CHARTS: dict[str, tuple[str, Draw]] = {
-    "norms": ("token norms ‖h‖₂", _norms),
-    "alignment": ("how much of the readout's gradient is radial", _alignment),
-    "radial": ("signed radial derivative", _lines(("g", DOTS), label="g = ∂L/∂log s")),
-    "future": ("slope of later losses", _future),
-    "update": ("radial part of the loop's update", _lines(*UPDATE, scale="symlog")),
-    "angle": ("angular part of the loop's update", _lines(*ANGLE, scale="log")),
-    "clamp": ("the scale held from loop 1", _clamp),
-    "sweep": ("scale sweep", _sweep),
-    "depth": ("cross-entropy by loop", _lines(("ce", DOTS), label="CE (nats)", scale="log")),
-    "exact": ("exact by loop", _exact),
-}
-
-NOTE = """The head reads h = s·u. r: mean |cos| between the loss's gradient and h; g: ∂L/∂log s; g_t: ∂L/∂log s for the
-loss read t loops later; a_rad and b_⊥: the parts of a loop's update along u and across it. Clamped: the scale s of
-every token is held from loop 1 on."""
+NOTE = """The head reads h = s·u. r: mean |cos| between the loss's gradient and h; g: ∂L/∂log s; a_rad and b_⊥: parts of
+a loop's update along u and across it. Clamped: the scale s of every token is held from loop 1 on."""
 
 BLIND_SPOT = Section(
-    "blind_spot",
-    "The readout's blind spot",
-    _tables,
-    {f"blind_spot_{name}": _charts(*what) for name, what in CHARTS.items()},
-    lambda _: NOTE,
-    precision="float64",
-    place=90,
+    "blind_spot", "The readout's blind spot", _tables, {"blind_spot": _charts}, lambda _: NOTE, "float64", place=90
 )

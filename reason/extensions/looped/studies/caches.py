@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, in_order
-from reason.extensions.looped.cache import Sharing
-from reason.extensions.looped.decoding import answer
-from reason.report.chart import Chart
-from reason.report.palette import BLUE, ORANGE
-from reason.report.section import Results, Section, Table, number, share
+from reason.extensions.looped.decoding import Sharing, generate
+from reason.extensions.looped.model import LoopedModel
+from reason.models.base import IGNORE, Batch
+from reason.report.section import Results, Section, Table, cells
 from reason.rollout import StepRecord
 
 WAYS: tuple[tuple[Sharing, bool], ...] = (
@@ -23,8 +20,33 @@ WAYS: tuple[tuple[Sharing, bool], ...] = (
 )
 
 
+def answer(
+    model: LoopedModel, batch: Batch, loops: int, sharing: Sharing = "per-loop", keep_prompt: bool = False
+) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Generate the scored cells of each row from the cells before them, and hold them against the labels.
+
+    (B,) whether every scored token is right; (B,) the mean −ln p of the right token in the model's own history,
+    softmax; the bytes of all rows' keys and values. A row's prompt ends with its first scored cell, whose label is the
+    first token said; rows of one prompt length go together.
+    """
+    scored = batch.labels != IGNORE
+    lengths = scored.int().argmax(-1) + 1
+    exact, loss, size = torch.zeros_like(scored[:, 0]), torch.zeros(len(scored), device=scored.device), 0
+    for length in lengths.unique().tolist():
+        rows = lengths == length
+        count = int(scored[rows].sum(1).max())
+        said = slice(length - 1, length - 1 + count)
+        labels, inside = batch.labels[rows, said], scored[rows, said]
+        found = generate(model, batch.inputs[rows, :length], count, loops, sharing, keep_prompt)
+        exact[rows] = ((found.tokens == labels) | ~inside).all(1)
+        right = found.logits.float().log_softmax(-1).gather(-1, labels.clamp(min=0)[..., None]).squeeze(-1)
+        loss[rows] = -torch.where(inside, right, 0.0).sum(1) / inside.sum(1)
+        size += found.bytes
+    return exact, loss, size
+
+
 class Caches(Consumer):
-    """`caches` (ways, 4, batches): sums of exact, CE, bytes and prompt bytes; each way a decoding of every puzzle."""
+    """`caches` (ways, 3, batches): sums of exact, CE and bytes; each way a decoding of every puzzle."""
 
     steps = 1
 
@@ -34,60 +56,40 @@ class Caches(Consumer):
 
     def observe(self, record: StepRecord) -> Columns | None:
         """Decode the batch in every way."""
+        model: Any = self.evaluator.model
         sums = []
-        for sharing, keep_prompt in WAYS:
+        for way in WAYS:
             with torch.compiler.set_stance("force_eager"):  # every token has a length of its own
-                found = answer(self.evaluator.model, record.batch, self.evaluator.trained_steps, sharing, keep_prompt)
-            exact, loss = found.exact.sum().item(), found.loss.sum().item()
-            sums.append([exact, loss, found.cache_bytes, found.prompt_bytes])
+                exact, loss, size = answer(model, record.batch, self.evaluator.trained_steps, *way)
+            sums.append([exact.sum().item(), loss.sum().item(), size])
         return {"caches": np.array(sums, np.float64)[..., None]}
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """One row for each way of sharing: exact, CE (nats, of the right token in the model's own history), bytes.
 
         `keep_prompt`: only what was said is shared, the prompt's keys and values are not. `bytes`, of a text, are those
-        of keys and values of prompt and answer at its end; `prompt_bytes` those while the prompt is read, one set per
-        loop in any case.
+        of keys and values of prompt and answer at its end.
         """
-        totals = in_order(seen["caches"]) / len(self.evaluator.examples)
-        names = ("exact", "ce", "bytes", "prompt_bytes")
+        means = (in_order(seen["caches"]) / len(self.evaluator.examples)).tolist()
         return {
             "caches": [
-                {"cache": sharing, "keep_prompt": keep_prompt, **dict(zip(names, row, strict=True))}
-                for (sharing, keep_prompt), row in zip(WAYS, totals.tolist(), strict=True)
+                {"cache": sharing, "keep_prompt": keep_prompt, "exact": exact, "ce": ce, "bytes": size}
+                for (sharing, keep_prompt), (exact, ce, size) in zip(WAYS, means, strict=True)
             ]
         }
 
 
-def _ways(results: Results) -> list[str]:
-    return [f"{row['cache']}{', prompt kept' * row['keep_prompt']}" for row in results["caches"]]
-
-
 def _tables(results: Results) -> list[Table]:
     rows = [
-        [way, share(row["exact"]), number(row["ce"], ".4f"), f"{row['bytes']:,.0f}", f"{row['prompt_bytes']:,.0f}"]
-        for way, row in zip(_ways(results), results["caches"], strict=True)
+        [f"{row['cache']}{', prompt kept' * row['keep_prompt']}", *cells(row, exact=".1%", ce=".4f", bytes=",.0f")]
+        for row in results["caches"]
     ]
-    columns = ("keys and values", "exact", "CE (nats)", "bytes a text", "of a prompt")
-    return [Table("greedy decoding with shared caches", columns, rows)]
-
-
-def _charts(results: Results) -> list[Chart]:
-    ways, rows = _ways(results), results["caches"]
-
-    def drawing(key: str, colour: str) -> Callable[[Axes], None]:
-        def draw(axes: Axes) -> None:
-            axes.barh(ways[::-1], [row[key] for row in rows][::-1], color=colour)
-            axes.set_xlim(0, 1.02) if key == "exact" else None
-
-        return draw
-
-    exact = ", ".join(f"{way} {share(row['exact'])}" for way, row in zip(ways, rows, strict=True))
-    memory = ", ".join(f"{way} {row['bytes']:,.0f}" for way, row in zip(ways, rows, strict=True))
-    return [Chart("exact", exact, drawing("exact", BLUE)), Chart("bytes a text", memory, drawing("bytes", ORANGE))]
+    return [
+        Table("greedy decoding with shared caches", ("keys and values", "exact", "CE (nats)", "bytes a text"), rows)
+    ]
 
 
 NOTE = """Each token is the likeliest after all loops. “per-loop” computes what reading the whole text anew would; the
 others let all loops look at one set of keys and values. CE is of the right token in the model's own history."""
 
-CACHES = Section("caches", "Shared caches", _tables, {"caches": _charts}, lambda _: NOTE, place=70)
+CACHES = Section("caches", "Shared caches", _tables, note=lambda _: NOTE, place=70)

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
-from scipy.stats import spearmanr
 from torch import Tensor
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, in_order
-from reason.extensions.looped.exit import exit_step, log_exit_distribution
+from reason.extensions.looped.exit import exit_step, gates_of, log_exit_distribution
 from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Readout
 from reason.nn.dtypes import widest_float
-from reason.plugins import extension, extensions
 from reason.report.chart import Chart, legend, shares_axis
-from reason.report.palette import BLUE, GREY
-from reason.report.section import Results, Section, Table, cells, number, share
+from reason.report.palette import styled
+from reason.report.section import Results, Section, Table, cells, number
 from reason.rollout import StepRecord
 
 if TYPE_CHECKING:
@@ -34,18 +31,16 @@ def left(step: Reading) -> Tensor | None:
     if record.readout.gate is None:
         return None
     stays = torch.nn.functional.logsigmoid(-record.readout.gate.float())
-    past["gate"] = stays if record.step == 1 else past["gate"] + stays  # (B, S) or (B, 1)
-    return step.mean((-past["gate"].expm1()).expand(record.batch.labels.shape))
+    past["gate"] = stays if record.step == 1 else past["gate"] + stays  # (B, S)
+    return step.mean(-past["gate"].expm1())
 
 
 class ExitGate(Consumer):
     """`exits/ways` (ways, 4, batches), `exits/p` (T, batches), `exits/cells` (1, batches): sums over each batch.
 
-    `exits/expected` (1, N): Σ t·p(t) of each puzzle, mean over its scored cells; `exits/exact` (T, N).
-
     The gate's distribution p(t), and accuracy against mean loops: leaving by its quantiles, and fixed loops, over the
     T trained ones. Means over the scored cells (`mean_loops`, `cell`, `ce` in nats) and over puzzles (`exact`); a cell
-    that leaves keeps what it said there. A gate per puzzle takes all cells with it.
+    that leaves keeps what it said there.
     """
 
     def __init__(self, evaluator: Evaluator):
@@ -59,29 +54,19 @@ class ExitGate(Consumer):
             return None
         readouts, self._readouts = self._readouts, []
         logits = torch.stack([readout.logits for readout in readouts])  # (T, B, S, V)
-        gates = torch.stack([readout.gate for readout in readouts if readout.gate is not None])
-        gates, labels = gates.expand(*logits.shape[:3]), record.batch.labels
-        scored = labels != IGNORE
+        gates, labels = gates_of(readouts), record.batch.labels
         leaving = [exit_step(gates, q) for q in QUANTILES]
         leaving += [torch.full_like(labels, t) for t in range(1, self.steps + 1)]
         ways = [_sums(logits, step, record.batch, self.evaluator.likelihood) for step in leaving]
-        p = (log_exit_distribution(gates).exp() * scored).sum(2)  # (T, B)
-        p = p.to(widest_float(p.device))
-        loops = torch.arange(1, self.steps + 1, dtype=p.dtype, device=p.device)
-        exact = ((logits.argmax(-1) == labels) | ~scored).all(-1)
-        return {
-            "exits/ways": torch.stack(ways).cpu().numpy()[..., None],
-            "exits/p": p.sum(1).cpu().numpy()[:, None],
-            "exits/cells": scored.sum()[None, None].cpu().numpy(),
-            "exits/expected": (loops @ p / scored.sum(1))[None].cpu().numpy(),
-            "exits/exact": exact.cpu().numpy(),
-        }
+        p = log_exit_distribution(gates).exp() * (labels != IGNORE)
+        columns = {"ways": torch.stack(ways), "p": p.to(widest_float(p.device)).sum((1, 2))}
+        columns["cells"] = (labels != IGNORE).sum()[None]
+        return {f"exits/{name}": sums.cpu().numpy()[..., None] for name, sums in columns.items()}
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """p(t), a row for each quantile of the gate, and one for each fixed number of loops."""
         ways, p, cells = (in_order(seen[f"exits/{name}"]) for name in ("ways", "p", "cells"))
         puzzles = len(self.evaluator.examples)
-        bins = extension("studies", "difficulty").bins_of(self.evaluator) if "studies" in extensions() else None
         means = ways / np.array([*np.repeat(cells, 3), puzzles])
         rows = [dict(zip(("mean_loops", "cell", "ce", "exact"), row, strict=True)) for row in means.tolist()]
         return {
@@ -91,7 +76,6 @@ class ExitGate(Consumer):
                 "p": (p / cells).tolist(),
                 "gate": [{"quantile": q, **row} for q, row in zip(QUANTILES, rows, strict=False)],
                 "fixed": [{"loops": t, **row} for t, row in enumerate(rows[len(QUANTILES) :], start=1)],
-                **by_difficulty(seen["exits/expected"][0], seen["exits/exact"], bins),
             }
         }
 
@@ -107,91 +91,33 @@ def _sums(logits: Tensor, step: Tensor, batch: Batch, likelihood: Likelihood) ->
     return torch.stack([part.to(widest_float(part.device)) for part in parts])
 
 
-def by_difficulty(
-    expected: np.ndarray, exact: np.ndarray, bins: tuple[str, list[str], np.ndarray] | None
-) -> dict[str, Any]:
-    """Whether the gate spends its loops on hard puzzles: `expected` loops (N,) against difficulty and `exact` (T, N).
-
-    `needed`: the loop from which on a puzzle stays right, of those right at the last; Spearman's ρ with `expected`.
-    """
-    solved = exact[-1]
-    needed = 1 + np.where(exact, 0, np.arange(1, len(exact) + 1)[:, None]).max(0)
-    varies = all(len(np.unique(values[solved])) > 1 for values in (expected, needed))
-    found: dict[str, Any] = {
-        "rank_correlation": float(spearmanr(expected[solved], needed[solved]).statistic) if varies else None,
-        "expected_of_solved": float(expected[solved].mean()) if solved.any() else None,
-        "expected_of_unsolved": float(expected[~solved].mean()) if not solved.all() else None,
-    }
-    if bins is None:
-        return found | {"by_difficulty": None}
-    name, names, index = bins
-    rows = []
-    for b, label in enumerate(names):
-        inside = index == b
-        right = inside & solved
-        rows.append(
-            {
-                "bin": label,
-                "puzzles": int(inside.sum()),
-                "expected_loops": float(expected[inside].mean()),
-                "needed_loops": float(needed[right].mean()) if right.any() else None,
-                "exact": float(solved[inside].mean()),
-            }
-        )
-    return found | {"by_difficulty": {"by": name, "bins": rows}}
-
-
-def _records(results: Results) -> list[dict[str, Any]]:
-    ways = (("fixed", "loops"), ("gate", "quantile"))
-    return [
-        {"way": kind, "at": row[at], **{key: row[key] for key in ("mean_loops", "exact", "cell", "ce")}}
-        for kind, at in ways
-        for row in results["exits"][kind]
-    ]
-
-
 def _tables(results: Results) -> list[Table]:
+    found = results["exits"]
     rows = [
-        [f"{row['way']} {row['at']:g}", *cells(row, mean_loops=".2f", exact=".1%", cell=".1%", ce=".4f")]
-        for row in _records(results)
+        [f"{way} {row[at]:g}", *cells(row, mean_loops=".2f", exact=".1%", cell=".1%", ce=".4f")]
+        for way, at in (("fixed", "loops"), ("gate", "quantile"))
+        for row in found[way]
     ]
-    found = [Table("leaving by the exit gate", ("way", "mean loops", "exact", "cells", "CE (nats)"), rows)]
-    exits = results["exits"]
-    if exits.get("by_difficulty"):
-        bins = [
-            [row["bin"], *cells(row, puzzles="", expected_loops=".2f", needed_loops=".2f", exact=".1%")]
-            for row in exits["by_difficulty"]["bins"]
-        ]
-        columns = (exits["by_difficulty"]["by"], "puzzles", "loops by the gate", "loops needed", "exact at the last")
-        found.append(Table("loops by difficulty", columns, bins))
-    return found
+    leaves = [[str(t), number(p, ".3f")] for t, p in enumerate(found["p"], start=1)]
+    return [
+        Table("leaving by the exit gate", ("way", "mean loops", "exact", "cells", "CE (nats)"), rows),
+        Table("where the gate leaves", ("loop t", "mean p(t)"), leaves),
+    ]
 
 
 def _charts(results: Results) -> list[Chart]:
-    found = results["exits"]
-
-    def accuracy(axes: Axes) -> None:
-        for kind, colour, style in (("fixed", GREY, "s--"), ("gate", BLUE, "o-")):
-            rows = sorted(found[kind], key=lambda row: row["mean_loops"])
-            axes.plot([r["mean_loops"] for r in rows], [r["exact"] for r in rows], style, color=colour, label=kind)
+    def draw(axes: Axes) -> None:
+        for index, way in enumerate(("fixed", "gate")):
+            rows = sorted(results["exits"][way], key=lambda row: row["mean_loops"])
+            axes.plot([r["mean_loops"] for r in rows], [r["exact"] for r in rows], label=way, **styled(index))
         axes.set(xlabel="mean loops of a cell")
         shares_axis(axes, "exact")
         legend(axes)
 
-    def leaving(axes: Axes) -> None:
-        axes.bar(range(1, found["loops"] + 1), [p or 0 for p in found["p"]], color=BLUE)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-        axes.set(xlabel="loop t", ylabel="mean p(t)")
-
-    told = "; ".join(
-        f"{r['way']} {r['at']:g}: {share(r['exact'])}, {number(r['mean_loops'])} loops" for r in _records(results)
-    )
-    chances = ", ".join(f"{number(p, '.2f')} at loop {t}" for t, p in enumerate(found["p"], start=1))
-    return [Chart("exact against mean loops", told, accuracy), Chart("where the gate leaves", chances, leaving)]
+    return [Chart("exact against mean loops", "the numbers are in the table", draw)]
 
 
 NOTE = """A cell leaves at the first loop where the gate's distribution exceeds the quantile, and keeps what it said
-there; fixed: all leave after so many loops. p(t): the chance of leaving after loop t, mean over the scored cells. Loops
-by the gate: Σ t·p(t) of a puzzle; loops needed: from which on it stays right, of those right at the last loop."""
+there; fixed: all leave after so many loops. p(t): the chance of leaving after loop t, mean over the scored cells."""
 
 EXITS = Section("exits", "Leaving by the exit gate", _tables, {"exits": _charts}, lambda _: NOTE, place=60)
