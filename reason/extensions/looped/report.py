@@ -13,4 +13,4 @@ CONSUMERS[Caches] = lambda evaluator: evaluator.settings.caches
 CONSUMERS[BlindSpot] = lambda evaluator: evaluator.settings.blind_spot
 SECTIONS += [EXITS, CACHES, BLIND_SPOT]
 if "studies" in extensions():
-    extension("studies", "signals").SIGNALS["gate"] = left
+    extension("studies", "policies").SIGNALS["gate"] = left

@@ -1,23 +1,26 @@
 """Stopping policies: when to stop thinking, calibrated and compared (docs/math.md §17).
 
-Every policy is one rule: stop at the first step whose signal exceeds a threshold, else at step T. Signals grow with
-sureness, so a residual is negative.
+Every policy is one rule: stop at the first step whose signal exceeds a threshold, else at step T. Signals are (B,) and
+grow with sureness, so a residual is negative.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
+from torch import Tensor
 
 from datasets_gen.layout import splits_of
 from reason.data import PuzzleData
 from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator, StepColumns
-from reason.evaluation.studies.by_step import Signals
-from reason.extensions.studies.signals import SIGNALS, Past, Reading
+from reason.evaluation.studies.by_step import Signals, scored_mean
+from reason.losses.lm import Likelihood, probabilities
 from reason.report.chart import Chart, doubling_axis, errorbars, legend, shares_axis
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, cells, interval, share
@@ -26,6 +29,56 @@ from reason.training.world import World
 
 CANDIDATES = 256  # thresholds tried in a calibration: quantiles of the signal
 DROP = 0.005  # share of puzzles that a calibrated policy may lose against all T steps
+
+
+Past = dict[str, Tensor]  # what a signal keeps of a batch's earlier steps, (B, …) each; empty at the first
+
+
+class Reading(NamedTuple):
+    """A step, and what the signals keep from step to step."""
+
+    record: StepRecord
+    likelihood: Likelihood
+    past: Past
+
+    def mean(self, cells: Tensor) -> Tensor:
+        """(B,) the mean of (B, S) over the scored cells: of the labels a signal looks only at the places."""
+        return scored_mean(cells, self.record.batch.labels)
+
+    @property
+    def p(self) -> Tensor:
+        """(B, S, V) the probabilities of the tokens."""
+        return probabilities(self.record.logits, self.likelihood)
+
+
+def _margin(step: Reading) -> Tensor:
+    """Mean over the scored cells of the largest logit less the second."""
+    top = step.record.logits.float().topk(2, dim=-1).values
+    return step.mean(top[..., 0] - top[..., 1])
+
+
+def _certainty(step: Reading) -> Tensor:
+    """1 − H/log V, mean over the scored cells."""
+    p = step.p
+    entropy = -(p * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum(-1)
+    return step.mean(1 - entropy / math.log(p.shape[-1]))
+
+
+def _step(step: Reading) -> Tensor:
+    """The number of the step: a policy of a fixed number of steps."""
+    answer = step.record.answer
+    return torch.full((len(answer),), float(step.record.step), device=answer.device)
+
+
+Signal = Callable[[Reading], Tensor | None]  # None: the model has no such signal
+SIGNALS: dict[str, Signal | None] = {  # None: its column is kept by the core's consumer `Signals`; others may be added
+    "fixed": _step,
+    "q": None,
+    "margin": _margin,
+    "max-probability": lambda step: step.mean(step.p.amax(-1)),
+    "certainty": _certainty,
+    "residual": None,
+}
 
 
 class Policy(NamedTuple):

@@ -35,10 +35,6 @@ BY_RULES = "; right by the rules"
 class RestartSeeds(PuzzleSeeds):
     """The random numbers of one restart of each of B puzzles."""
 
-    def batch_seed(self) -> int:
-        """A seed for draws of the whole batch, derived from its first puzzle; it does not advance the streams."""
-        return int(np.random.default_rng(self.keys[0]).integers(2**62))
-
     def symmetries(self, symmetry: GridSymmetry, restart: int, device: torch.device) -> Moved:
         """A random symmetry for each puzzle's restart number `restart`, 0 for the first."""
         generator = torch.Generator()
@@ -121,7 +117,8 @@ class Restarts(Consumer):
             start=partial(random_like, normal=seeds.normal) if own is None and kind == "initial" else own,
             after=noisy if kind == "noise" else None,
         )
-        with seeded(seeds.batch_seed(), rows.device):  # of noise that the model draws itself
+        seed = int(np.random.default_rng(seeds.keys[0]).integers(2**62))  # of noise that the model draws itself
+        with seeded(seed, rows.device):
             return self._ending(last_step(tried), batch, moved)
 
     def _ending(self, last: StepRecord, batch: Batch, moved: Moved) -> dict[str, np.ndarray]:

@@ -69,14 +69,6 @@ def test_lemma_1_with_an_epsilon_falls_as_one_over_scale_squared() -> None:
     assert order(sizes, seen) == pytest.approx(-2, abs=0.02)
 
 
-def test_a_raw_readout_is_seen_until_the_norm_comes() -> None:
-    """final-only: loops before final_from show their scale, those from it on do not."""
-    model, batch = looped(eps=0.0, readout="final-only", final_from=3), puzzles()
-    found = S.blind_spot(model, batch, loops=4, far=4)
-    assert [row["r"] > 1e-3 for row in found["by_loop"]] == [True, True, False, False]
-    assert [row["r"] < 1e-12 for row in found["by_loop"]] == [False, False, True, True]
-
-
 @pytest.mark.parametrize("num_layers", [1, 3])
 def test_lemma_2_the_expansion_of_a_pre_norm_loop(num_layers: int) -> None:
     """‖F(su)‖ = s + a_rad + O(1/s); F(su)/‖F(su)‖ = u + b_⊥/s + O(1/s²), so s·(its length) = ‖b_⊥‖ + O(1/s)."""
@@ -96,14 +88,6 @@ def test_lemma_2_the_expansion_of_a_pre_norm_loop(num_layers: int) -> None:
     assert order(sizes, angle) == pytest.approx(-2, abs=0.05)
     moved = [(b - bs[-1]).abs().max().item() for b in bs[:-2]]  # b(su) nears b(u): later halves see su + O(1)
     assert order(sizes[:-2], moved) == pytest.approx(-1, abs=0.2)
-
-
-def test_an_unnormalised_recurrence_has_no_such_expansion() -> None:
-    """The negative control: behind a post-norm the scale is gone after one loop."""
-    model, batch = looped(eps=0.0, norm_placement="post"), puzzles()
-    for s in (10.0, 1000.0):
-        after = model.step(at_scale(model, batch, s).state, model.encode(batch)).z
-        assert S.rms(after).max() < 3
 
 
 def test_residual_update_and_token_norms_by_hand() -> None:

@@ -13,7 +13,6 @@ from torch import Tensor
 from datasets_gen.extensions.addition.puzzles import Addition
 from reason.cli import main
 from reason.extensions.looped.decoding import Caches, generate
-from reason.extensions.looped.layers import attend
 from reason.extensions.looped.model import LoopedConfig, LoopedModel, LoopedState
 from reason.extensions.looped.studies.caches import answer
 from reason.models import Shape
@@ -126,13 +125,6 @@ def test_a_shared_cache_is_what_its_name_says(sharing: str, keep: bool) -> None:
     assert not torch.allclose(found.logits[:, 2], exact.logits[:, 2])
 
 
-def test_one_loop_shares_with_nobody() -> None:
-    model, prompt = make(), torch.randint(0, 7, (2, 3))
-    alone = generate(model, prompt, 4, 1).logits
-    for sharing in ("last", "mean", "first"):
-        torch.testing.assert_close(generate(model, prompt, 4, 1, sharing).logits, alone)
-
-
 def test_memory_is_told() -> None:
     """Two numbers a cell, layer and loop of width D: float32 for 2 rows, 8 cells at the end, 4 of them a prompt."""
     model, prompt = make(torch.float32, num_layers=2, coda=1), torch.randint(0, 7, (2, 4))
@@ -141,14 +133,6 @@ def test_memory_is_told() -> None:
         assert generate(model, prompt, 5, 3, sharing).bytes == per_cell * 8 * (slots * 2 + 1)
     kept = generate(model, prompt, 5, 3, "mean", keep_prompt=True)
     assert kept.bytes == per_cell * (4 * 3 * 2 + 4 * 2 + 8)
-
-
-def test_queries_are_the_last_cells() -> None:
-    q, k, v = torch.randn(2, 3, 6, 4), torch.randn(2, 3, 6, 4), torch.randn(2, 3, 6, 4)
-    for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2)):
-        a, b, c = q.to(dtype), k.to(dtype), v.to(dtype)
-        whole = attend(a, b, c, causal=True)
-        torch.testing.assert_close(attend(a[:, :, 4:], b, c, causal=True), whole[:, :, 4:], atol=tolerance, rtol=0)
 
 
 def test_answers_are_held_against_the_labels_and_their_loss_is_of_their_own_history() -> None:

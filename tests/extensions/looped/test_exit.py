@@ -103,18 +103,6 @@ def test_stage_two_detaches_what_it_compares() -> None:
     assert taught == [False, True, True, False]
 
 
-def test_the_gate_learns_to_stay_where_a_loop_helps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """w → 1 where the loss falls by more than γ, → 0 where it does not: the BCE's minimum is there."""
-    monkeypatch.setattr(stages, "SLOPE", 1e4)
-    monkeypatch.setattr(stages, "THRESHOLD", 0.005)
-    seen = unrolled()
-    losses = stages._losses(seen, "softmax")
-    right = torch.where(losses[:-2] - losses[1:-1] > 0.005, -20.0, 20.0)  # the gate's logit is of leaving
-    readouts = [out._replace(gate=gate) for out, gate in zip(seen.readouts[1:-1], right, strict=True)]
-    taught = replace(seen, readouts=(seen.readouts[0], *readouts, seen.readouts[-1]))
-    assert exit_gate_loss(taught, "softmax", "row").item() < 1e-6
-
-
 def test_the_gate_reads_what_the_head_reads() -> None:
     """At every cell; λ = ½ before training."""
     model = build_model(

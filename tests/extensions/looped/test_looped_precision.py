@@ -22,7 +22,3 @@ def test_products_are_halved_and_states_are_not(half: torch.dtype) -> None:
 
 def test_jacobians_see_the_float32_map() -> None:
     of.test_jacobians_see_the_float32_map("looped")
-
-
-def test_mixed_is_nearer_to_single_than_halved_states_are() -> None:
-    of.test_mixed_is_nearer_to_single_than_halved_states_are("looped")

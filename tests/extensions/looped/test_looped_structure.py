@@ -25,17 +25,6 @@ def test_a_maze_inside_a_larger_walled_one_is_the_same_maze(local: dict[str, Any
     of.test_a_maze_inside_a_larger_walled_one_is_the_same_maze("looped", local)
 
 
-@pytest.mark.parametrize(("norm", "injected"), [("rmsnorm", True), ("simple", False)])
-def test_a_wall_among_walls_has_an_answer_and_an_ordinary_gradient(norm: str, injected: bool) -> None:
-    settings = {"norm": norm, "input_injection": injected}
-    of.test_a_wall_among_walls_has_an_answer_and_an_ordinary_gradient("looped", settings)
-
-
-@pytest.mark.parametrize("positions", ["none", "rotary-2d"])
-def test_attention_knows_where_a_token_stands_by_its_positions_alone(positions: str) -> None:
-    of.test_attention_knows_where_a_token_stands_by_its_positions_alone("looped", positions)
-
-
 @pytest.mark.parametrize("settings", [of.GROUPS, of.SYMBOLS, of.LOCAL, of.ROTARY], ids=str)
 def test_one_module_serves_several_sizes(settings: dict[str, Any]) -> None:
     of.test_one_module_serves_several_sizes("looped", settings)

@@ -9,11 +9,10 @@ import reference
 import torch
 from evaluators import random_batch, shaken
 from pydantic import ValidationError
-from torch import Tensor
 
 from datasets_gen.structure import Structure
 from reason.dynamics.jacobian import jvp, vjp
-from reason.extensions.looped.layers import PLACEMENTS, Norm, attend
+from reason.extensions.looped.layers import PLACEMENTS, Norm
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.models import Shape
 from reason.models.base import Batch
@@ -167,37 +166,6 @@ def test_dropout_is_for_training_and_never_in_the_maps() -> None:
     for kind in ("f_h", "cycle", "step"):
         f, z = model.map(state, quiet, kind)
         assert torch.equal(f(z), moved.z)
-
-
-def test_attention_weights_drop_out() -> None:
-    """Values all one: the mean over many draws of the dropped weights' sum is one, its deviation is not 0."""
-    q, k, v = torch.randn(400, 1, 6, 4), torch.randn(400, 1, 6, 4), torch.ones(400, 1, 6, 4)
-    for dtype in (torch.float32, torch.bfloat16):
-        sums = attend(q.to(dtype), k.to(dtype), v.to(dtype), causal=True, dropout=0.3).float()[..., 0]
-        assert sums.mean().item() == pytest.approx(1, abs=0.05)
-        assert sums.std() > 0.1
-
-
-def test_gradient_checks_in_float64() -> None:
-    model = make(norm_placement="pre-sandwich", input_injection=True, damping=True)
-    context = model.encode(batch(1))
-    x = context.x.detach().requires_grad_()
-
-    def stepped(x: Tensor) -> Tensor:
-        of_x = replace(context, x=x)
-        return model.step(model.initial_state(of_x), of_x).z
-
-    assert torch.autograd.gradcheck(stepped, x)
-
-
-@pytest.mark.parametrize(("settings", "count"), [
-    # 15 tokens and 16 cells of 512, one GPT block of ff 1024 with four LayerNorms, a final one
-    ({}, (15 + 16) * 512 + 4 * 512 * 512 + 4 * 512 + 2 * 512 * 1024 + 1024 + 512 + 5 * 1024),
-    ({"hidden_size": 128, "damping": True, "norm": "simple"}, 31 * 128 + 4 * 128**2 + 512 + 2**16 + 384 + 1),
-])  # fmt: skip
-def test_sizes(settings: dict[str, object], count: int) -> None:
-    with torch.device("meta"):
-        assert LoopedModel(LoopedConfig(**settings), Shape(seq_len=16, vocab_size=15)).parameter_count() == count
 
 
 def test_initial_weights_are_those_of_gpt() -> None:

@@ -1,23 +1,24 @@
-"""Ouro's stages: stage II moves nothing but the gate, an upcycled stack computes what its order says."""
+"""Ouro's stages: stage II moves nothing but the gate, upcycled stacks; an evaluation; what is refused."""
 
 from pathlib import Path
 
 import pytest
 import torch
-from conftest import pairs, trainer_of
+from conftest import make_set, pairs, trainer_of
 from evaluators import random_batch, shaken
 from safetensors.torch import load_file
 
-from reason.config.overrides import override
+from reason.cli.train import main as train
+from reason.config.overrides import override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.models import Shape
 from reason.presets import preset
 from reason.rollout import unroll
+from reason.runs.evaluation import evaluate_run
 from reason.training.checkpoint import checkpoints
 from reason.training.loop import Trainer
-from reason.training.state import restore
 
 NARROW = pairs(
     "model.hidden_size=8 model.num_heads=2 training.batch_size=8 training.steps=3 training.log_every=1 "
@@ -54,21 +55,6 @@ def test_stage_two_changes_nothing_but_the_gate(stage_1: tuple[Config, Path], ad
     assert changed == {"gate.out.weight", "gate.out.bias"}
     average = load_file(checkpoints(tmp_path / "stage-2")[-1] / "ema.safetensors")
     assert {name for name in average if not torch.equal(average[name], before[name])} == changed
-
-
-def test_stage_two_resumes_without_the_run_it_came_from(
-    stage_1: tuple[Config, Path], addition: Path, tmp_path: Path
-) -> None:
-    changes = {"data.directory": str(addition), "init_from": str(stage_1[1])}
-    config = override(preset("ouro-small-stage-2").config(), NARROW | changes)
-    whole, run = trained(config, tmp_path / "whole"), tmp_path / "stopped"
-    trainer_of(config, run).train(max_steps=2)
-    again = trainer_of(config.model_copy(update={"init_from": str(tmp_path / "nowhere")}), run)
-    restore(again, checkpoints(run)[-1])
-    again.train()
-    for a, b in zip(whole.model.parameters(), again.model.parameters(), strict=True):
-        assert torch.equal(a, b)
-    assert [p.requires_grad for p in again.model.parameters()].count(True) == 2
 
 
 def test_a_run_without_a_gate_gets_a_fresh_one(stage_1: tuple[Config, Path], addition: Path, tmp_path: Path) -> None:
@@ -117,15 +103,49 @@ def test_an_upcycled_run_trains_on(stage_1: tuple[Config, Path], addition: Path,
     assert not torch.equal(after["block.blocks.0.mlp.down.weight"], after["block.blocks.1.mlp.down.weight"])
 
 
-@pytest.mark.parametrize(("changes", "text"), [
-    ({"model.hidden_size": "16"}, r"\[8, 8\] there and \[16, 16\] here; take the sizes"),
-    ({"model.coda": "1"}, "lacks the weight coda.blocks.0"),
-    ({"model.norm": "simple"}, "which this model lacks"),
-    ({"init_from": "nowhere"}, "no run at nowhere"),
-])  # fmt: skip
-def test_what_does_not_fit_is_refused(
-    stage_1: tuple[Config, Path], tmp_path: Path, changes: dict[str, str], text: str
-) -> None:
-    config = override(stage_1[0], {"init_from": str(stage_1[1])} | changes)
+SMALL = [f"{key}={value}" for key, value in NARROW.items() if key != "training.checkpoint_every"]
+REFUSED = {
+    "no gate": ("blindspot-small-per-loop-norm", {"loss.weights.exit_gate": "1"},
+                "needs an exit gate, .*: type model.gate=position"),
+    "a family without gates": ("sudoku-4x4", {"loss.weights.exit_gate": "1"},
+                               "needs an exit gate, .*: type loss.weights.exit_gate=0"),
+    "two loops": ("blindspot-small-exit-weighted", {"rollout.loops.count": "2"}, "rollout.loops.count=4"),
+    "last loop only": ("blindspot-small-terminal-norm", {"model.gate": "position", "loss.weights.exit_gate": "1"},
+                       "rollout.loops.supervision=per-loop"),
+    "stage II from nothing": ("blindspot-small-exit-weighted", {"model.only": "gate"}, "type init_from=RUN"),
+    "stage II without its loss": ("blindspot-small-per-loop-norm", {"init_from": "x", "model.only": "gate"},
+                                  "loss.weights.exit_gate=1"),
+    "never final": ("blindspot-small-final-only", {"model.final_from": "6"}, "type model.final_from=4"),
+    "final in which step": ("blindspot-small-final-only",
+                            {"rollout.supervision_steps": "2", "rollout.accum_steps": "2",
+                             "rollout.carry": "same-batch"},
+                            "type rollout.supervision_steps=1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_is_refused(name: str) -> None:
+    chosen, changes, text = REFUSED[name]
     with pytest.raises(ConfigError, match=text):
-        trainer_of(config, tmp_path / "run")
+        override(preset(chosen).config(), changes)
+
+
+def test_from_the_command_line(here: Path) -> None:
+    """Stage I, stage II from its run, and an evaluation that reads exits, caches and the blind spot."""
+    make_set("addition --digits 2 --train 40 --test 12", here / "set")
+    assert train(["ouro-small-stage-1", "data=set", "run=one", *SMALL]) == 0
+    assert train(["ouro-small-stage-2", "data=set", "run=two", "init_from=one", *SMALL]) == 0
+    pairs = {"evaluation.blind_spot": "true", "evaluation.caches": "true", "evaluation.batch_size": "5"}
+    results, _ = evaluate_run(Path("two"), override(read_config("two/config.json"), pairs))
+    found = results["exits"]
+    assert sum(found["p"]) == pytest.approx(1)
+    assert [row["exact"] for row in found["fixed"]] == results["exact_by_step"][:4]
+    assert [row["mean_loops"] for row in found["fixed"]] == [1, 2, 3, 4]
+    means = [row["mean_loops"] for row in found["gate"]]
+    assert means == sorted(means)
+    assert 1 <= means[0] <= means[-1] <= 4
+    assert len(results["caches"]) == 7
+    rows = {row["cache"]: row for row in results["caches"] if not row["keep_prompt"]}
+    assert rows["per-loop"]["exact"] == results["exact_by_step"][3]  # greedy is teacher-forced
+    assert rows["per-loop"]["bytes"] == 4 * rows["mean"]["bytes"]
+    assert results["blind_spot"]["puzzles"] == 12

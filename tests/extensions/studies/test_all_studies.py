@@ -1,6 +1,5 @@
 """What the studies share: who pays, what is left out, random numbers of each puzzle."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,16 +14,12 @@ from test_compiled import read_by_one_graph
 from test_evaluator import parts_join
 from test_puzzle_seeds import columns
 from test_relations_of_sets import written
-from test_results import results
 
-from datasets_gen.sudoku import Sudoku
-from reason.cli import main
 from reason.data import PuzzleData
 from reason.evaluation.config import STUDIES, EvaluationConfig
 from reason.evaluation.evaluator import evaluate
 from reason.evaluation.suite import consumers_of
 from reason.extensions.studies import dynamics
-from reason.extensions.studies.restarts import RestartSeeds
 
 Trained = tuple[Any, PuzzleData]
 EVERYTHING = {"restarts": 2, "vary": "symmetry", "policies": True, "probes": True}
@@ -96,16 +91,6 @@ def test_puzzles_with_relations_of_their_own(tmp_path: Path) -> None:
     assert len(got["dynamics"]["puzzles"]) + len(got["restarts"]) + len(got["policies"]["rows"]) > 6
 
 
-def test_restarts_of_a_kept_run_make_a_table(half: Path) -> None:
-    assert main(["evaluate", "half", "steps=2", "name=e", "evaluation.restarts=2", "evaluation.vary=initial"]) == 0
-    kept = results.keep(half / "evaluation/e")
-    tried = json.loads((half / "evaluation/e/results.json").read_text())["restarts"]["initial"]["rows"]
-    assert kept["restarts"] == {"initial": tried}
-    head, _, row, *_ = results.shown_table([kept])
-    shown = dict(zip(head.split("|"), row.split("|"), strict=True))
-    assert shown[" 2:any:initial "] == f" {100 * tried[1]['any']:.1f} % "
-
-
 def test_restarts_leave_the_pass_as_it_is_and_the_size_of_a_batch_changes_no_draw(random: Trained) -> None:
     model, data = random
     alone = columns(model, data, batch_size=5)
@@ -129,12 +114,3 @@ def test_dynamics_are_those_of_the_pass_and_draw_from_the_seed(random: Trained) 
         assert path["residual"] == pytest.approx(-seen["residual"][:, path["example"]])
     assert found[0] == found[1]
     assert found[0]["returns"] != found[2]["returns"]
-
-
-def test_every_puzzle_has_a_symmetry_of_its_own() -> None:
-    here = torch.device("cpu")
-    moved = RestartSeeds(torch.arange(50), 0).symmetries(Sudoku(6).symmetry, 1, here)
-    assert moved.source is not None
-    assert len({tuple(row) for row in moved.source.tolist()}) > 40
-    single = RestartSeeds(torch.tensor([7]), 0).symmetries(Sudoku(6).symmetry, 1, here)
-    assert torch.equal(moved.names[7:8], single.names)

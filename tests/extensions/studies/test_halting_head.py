@@ -1,19 +1,13 @@
 """What the halting head knows, and bins of difficulty, against loops and by hand."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datasets_gen.sudoku import Sudoku
-from reason.data import PuzzleData
-from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Evaluator
 from reason.extensions.studies.difficulty import binned, difficulty
-from reason.extensions.studies.halting import HaltingHead, auc, ece, of_highest, reliability
-from reason.models import RecursiveConfig, build_model
+from reason.extensions.studies.halting import auc, ece, of_highest, reliability
 
 
 @settings(max_examples=50, deadline=None)
@@ -58,17 +52,6 @@ def test_difficulty_is_by_depth_by_rating_or_by_what_tells_puzzles_apart() -> No
         assert (name, names, index.tolist()) == expected
     assert difficulty(Sudoku(4), np.full(3, np.nan), {"clues": np.ones(3)}) is None
     assert difficulty(None, np.array([1, 2, 2]), {})[:2] == ("rating", ["1", "2"])
-
-
-def test_calibration_under_q_learning_is_that_of_the_trained_probability(sudoku_4x4: Path) -> None:
-    """σ(q_halt) is trained towards exactness; σ(q_halt − q_continue) would say ½ where both know it."""
-    data = PuzzleData(sudoku_4x4, "test")
-    model = build_model(RecursiveConfig(hidden_size=8, num_heads=1, expansion=1, h_cycles=1, l_cycles=1), data.shape)
-    evaluator = Evaluator(model, data, EvaluationConfig(steps=2), 2, halting="q-learning", progress=False)
-    seen = {"q_halt": np.full((2, 3), 4.0), "q": np.zeros((2, 3)), "exact": np.ones((2, 3), bool)}
-    found = HaltingHead(evaluator).result(seen)["halting"]
-    assert HaltingHead(evaluator).result({}) == {"halting": None}  # no head
-    assert found["ece_by_step"] == pytest.approx([1 - 1 / (1 + np.exp(-4))] * 2)
 
 
 def test_the_answer_of_the_highest_q_so_far_counts() -> None:

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from reason.context import Context
 from reason.data import PuzzleData
 from reason.extensions.studies import policies as P
-from reason.extensions.studies.policies import Policy, calibrated, outcome
-from reason.extensions.studies.signals import SIGNALS, Past, Reading
+from reason.extensions.studies.policies import SIGNALS, Past, Policy, Reading, calibrated, outcome
 from reason.models.base import IGNORE, Batch, Readout
 from reason.models.recursive import RecursiveState
 from reason.rollout import StepRecord
@@ -60,14 +59,6 @@ def test_a_policy_stops_every_row_where_the_reference_does(n: int, steps: int, s
     assert got["p95_steps"] == sorted(stops)[math.ceil(0.95 * (n - 1))]
 
 
-def test_a_signal_at_its_threshold_does_not_stop() -> None:
-    seen = columns(4, 1)
-    seen["q"][:, 0] = [0, 1, 2, 3]
-    assert Policy("p", "q", 1.0).stops(seen).tolist() == [3]
-    assert Policy("p", "fixed", 1.0).stops(seen).tolist() == [2]
-    assert Policy("p", "q", 3.0).stops(seen).tolist() == [4]
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 9), st.sampled_from(["q", "residual", "fixed"]), st.integers(0, 99))
 def test_a_higher_threshold_stops_nobody_earlier(steps: int, signal: str, seed: int) -> None:
@@ -95,13 +86,9 @@ def test_calibration_finds_the_fewest_steps(signal: str, drop: float, monkeypatc
 
 
 def test_the_table_has_every_signal_and_no_q_without_a_head() -> None:
+    calibrated = ["fixed, calibrated", "q, calibrated", "margin, calibrated", "residual, calibrated"]
     names = [policy.name for policy in P.policies_for(columns(8, 20), 4)]
-    assert names == [
-        "fixed 8", "fixed 4", "q > 0, as trained", "fixed, calibrated", "q, calibrated", "margin, calibrated",
-        "residual, calibrated",
-    ]  # fmt: skip
-    names = [policy.name for policy in P.policies_for(columns(4, 20, q=False), 4)]
-    assert names[:2] == ["fixed 4", "fixed, calibrated"]  # T is named once
+    assert names == ["fixed 8", "fixed 4", "q > 0, as trained", *calibrated]
     names = [policy.name for policy in P.policies_for(columns(1, 3, q=False), 8)]
     assert names == ["fixed 1", "fixed, calibrated", "margin, calibrated", "residual, calibrated"]
 
@@ -112,13 +99,6 @@ def test_the_frontier_runs_from_one_step_to_all() -> None:
         points = P.frontier(seen, signal)
         assert (points[0]["mean_steps"], points[-1]["mean_steps"]) == (1, 6)
         assert points[-1]["exact"] == pytest.approx(seen["exact"][-1].mean())
-
-
-def test_a_signal_of_infinities_never_stops() -> None:
-    seen = columns(3, 4)
-    seen["residual"][:] = -np.inf
-    assert P.thresholds(seen["residual"]) == [np.inf]
-    assert calibrated(seen, "residual").stops(seen).tolist() == [3] * 4
 
 
 def test_policies_are_calibrated_on_the_validation_split(monitored_4x4: Path) -> None:

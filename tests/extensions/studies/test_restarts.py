@@ -9,15 +9,13 @@ import torch
 from evaluators import evaluator_of, small
 
 from datasets_gen.maze.paths import solve
-from datasets_gen.sudoku import Sudoku
 from reason.context import Context
-from reason.data import PuzzleData, draw_symmetries
+from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Accuracy, Columns, Evaluator, PuzzleSeeds
+from reason.evaluation.evaluator import Accuracy, Columns, Evaluator
 from reason.evaluation.studies.by_step import Rules, Signals
 from reason.extensions.studies import restarts as R
 from reason.models.base import Batch, Readout, Reasoner
-from reason.models.recursive import RecursiveState
 
 
 def tries_at(
@@ -48,27 +46,6 @@ def test_the_first_try_is_the_plain_pass(vary: str, sudoku_4x4: Path) -> None:
     assert (again["residual"] == several["residual"]).all()
     for choice in R.WAYS:
         assert R.restart_table(single)[0][choice] == pytest.approx(seen["exact"][-1].mean())
-
-
-def test_a_random_state_is_as_large_as_the_one_that_it_replaces() -> None:
-    """Row by row; a row of zeros gets numbers of size 1."""
-    sizes = torch.tensor([0.01, 1.0, 300.0, 0.0])
-    state = RecursiveState(*(z * sizes.view(-1, 1, 1) for z in (torch.randn(4, 16, 64), torch.rand(4, 16, 64))))
-    drawn = R.random_like(state, PuzzleSeeds(torch.arange(4), 1).normal)
-    for old, new in zip(state, drawn, strict=True):
-        size = old.square().mean((1, 2)).sqrt()
-        one = new / torch.where(size > 0, size, 1.0).view(-1, 1, 1)
-        assert one.square().mean((1, 2)).sqrt().tolist() == pytest.approx([1] * 4, abs=0.11)
-        assert one.mean((1, 2)).tolist() == pytest.approx([0] * 4, abs=0.16)
-
-
-@pytest.mark.parametrize("size", [4, 9])
-def test_a_symmetry_is_undone(size: int) -> None:
-    puzzle = Sudoku(size)
-    moved = draw_symmetries(20, puzzle.symmetry, torch.Generator().manual_seed(3))
-    tokens = torch.randint(0, puzzle.vocab_size, (20, puzzle.seq_len))
-    assert torch.equal(moved.undo(moved.apply(tokens)), tokens)
-    assert not torch.equal(moved.apply(tokens), tokens)
 
 
 def answers_with(model: Reasoner, answer: Callable[[torch.Tensor], torch.Tensor]) -> None:

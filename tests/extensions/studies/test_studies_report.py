@@ -2,11 +2,7 @@
 
 from pathlib import Path
 
-import matplotlib.pyplot as plt
-import numpy as np
 import pytest
-from matplotlib.axes import Axes
-from test_charts import labels, lines
 from test_report import MORE, SMALL, check, read, results_of
 
 from reason.data import PuzzleData
@@ -14,10 +10,7 @@ from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.suite import sections_of
 from reason.extensions.studies import dynamics
-from reason.extensions.studies.policies import POLICIES
-from reason.extensions.studies.restarts import RESTARTS, WAYS
 from reason.models import build_model
-from reason.report.section import wilson_interval
 
 EVERYTHING = EvaluationConfig(policies=True, restarts=3, probes=True, boards=0, batch_size=5)
 
@@ -55,14 +48,6 @@ def test_everything(studied: dict, tmp_path: Path) -> None:
         assert varied["rows"][0]["majority"] == pytest.approx(studied["exact_by_step"][-1])
 
 
-@pytest.mark.drawn
-def test_all_solved(sudoku_4x4: Path, tmp_path: Path) -> None:
-    settings = EVERYTHING.model_copy(update={"probes": False, "vary": "initial"})
-    results = read(sudoku_4x4, 3, settings, known=12)
-    assert results["halting"]["auc_by_step"] == [None] * 3
-    check(tmp_path, results)
-
-
 def test_one_puzzle(sudoku_4x4: Path, tmp_path: Path) -> None:
     results = read(sudoku_4x4, 2, EVERYTHING.model_copy(update={"limit": 1, "vary": "noise"}), trained_steps=9)
     assert results["puzzles"] == 1
@@ -95,29 +80,3 @@ def test_a_set_without_rules(sudoku_4x4: Path, tmp_path: Path) -> None:
     settings = EvaluationConfig(restarts=2, policies=True)
     results = results_of(build_model(SMALL, data.shape), data, settings, 2, 2)
     check(tmp_path, MORE | {"steps": 2, "trained_steps": 2} | results)
-
-
-def test_restarts_and_policies_have_labels_and_intervals(studied: dict) -> None:
-    figure, axes = plt.subplots()
-    RESTARTS.charts["restarts"](studied)[0].draw(axes)
-    rows = studied["restarts"]["initial"]["rows"]
-    given = {label: way for way, label in WAYS.items() if rows[0][way] is not None}
-    assert labels(axes) == set(given)
-    for label, way in given.items():
-        assert lines(axes)[label][1].tolist() == [row[way] for row in rows]
-    low, high = wilson_interval(rows[0]["majority"], studied["puzzles"])
-    assert any(segment[:, 1].tolist() == pytest.approx([low, high]) for segment in segments(axes))
-    axes.clear()
-    POLICIES.charts["policies"](studied)[0].draw(axes)
-    assert labels(axes) == set(studied["policies"]["frontiers"])
-    for row in studied["policies"]["rows"]:
-        low, high = wilson_interval(row["exact"], studied["policies"]["puzzles"])
-        bar = [[row["mean_steps"], low], [row["mean_steps"], high]]
-        assert any(np.allclose(segment, bar) for segment in segments(axes))
-    plt.close(figure)
-
-
-def segments(axes: Axes) -> list[np.ndarray]:
-    """The vertical lines of error bars."""
-    found = [segment for bars in axes.collections for segment in getattr(bars, "get_segments", list)()]
-    return [np.asarray(segment) for segment in found if len(segment) == 2]

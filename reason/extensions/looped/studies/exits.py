@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,20 +19,18 @@ from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, cells, number
 from reason.rollout import StepRecord
 
-if TYPE_CHECKING:
-    from reason.extensions.studies.signals import Reading
-
 QUANTILES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
-def left(step: Reading) -> Tensor | None:
-    """The signal of the gate, (B,): mean over the scored cells of 1 − Π(1 − λ); None: the model has no gate."""
+def left(step: Any) -> Tensor | None:
+    """The signal of the gate of a `Reading`, (B,): mean over the scored cells of 1 − Π(1 − λ); None: no gate."""
     record, past = step.record, step.past
     if record.readout.gate is None:
         return None
     stays = torch.nn.functional.logsigmoid(-record.readout.gate.float())
     past["gate"] = stays if record.step == 1 else past["gate"] + stays  # (B, S)
-    return step.mean(-past["gate"].expm1())
+    left: Tensor = step.mean(-past["gate"].expm1())
+    return left
 
 
 class ExitGate(Consumer):
