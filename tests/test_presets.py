@@ -1,5 +1,6 @@
 """Presets take two real optimizer steps, at reduced width, on puzzles of their own shape."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,13 +9,28 @@ import torch
 from conftest import trainer_of
 
 from datasets_gen.layout import Split, write_dataset
-from reason.config.overrides import override
+from reason.cli.presets import computed_lists, listing
+from reason.config.overrides import override, validated
 from reason.config.schema import Config
 from reason.presets import LISTS, PRESETS, preset
 from reason.training.log import read_metrics
 
 NARROW = {"model.hidden_size": "16", "model.num_heads": "2", "model.expansion": "1"}
 BRIEF = {"training.batch_size": "2", "training.steps": "2", "training.log_every": "1", "training.compile": "none"}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_survive_json_and_say_where_they_are_from(name: str) -> None:
+    config = preset(name).config()
+    assert validated(json.loads(config.model_dump_json())) == config
+    assert config.name == name
+    assert preset(name).summary.endswith((".", ")", ":"))
+
+
+def test_the_list_is_what_the_presets_are() -> None:
+    mend = 'python -c "from reason.cli.presets import write_lists; write_lists()"'
+    presets = [each for entries in computed_lists().values() for each in entries]
+    assert listing() == presets, f"a preset has changed; write the lists anew: {mend}"
 
 
 FIRST = {  # of a paper's rows that change the same settings

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 import pytest
-from conftest import output, refusal
+from conftest import output
 
-from reason.config.overrides import leaves, override
+from reason.config.overrides import as_typed, derive, leaves, override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import PRESETS, TABLES, preset
@@ -105,6 +105,8 @@ def test_a_row_changes_what_it_says_and_nothing_else(table) -> None:
         config = leaves(table.config(row).model_dump())
         changed = {key for key in config if config[key] != base.get(key)} - derived
         assert all(any(key.startswith(k) for k in row.changes) for key in changed), (table.name, row.label)
+        typed = override(table.base.config, split_arguments(as_typed(row.changes))[1])  # what a row prints
+        assert typed == derive(table.base.config, row.changes)
 
 
 def test_steps_are_fifty_thousand_epochs() -> None:
@@ -127,11 +129,6 @@ def test_one_row_is_shown_with_what_is_ours() -> None:
     assert "an MLP over 900 cells" in " ".join(shown.split())
 
 
-def test_an_unknown_table_names_the_nearest() -> None:
-    refusal("presets --table cmm6", "did you mean cmm-6")
-    refusal("presets cmm-6-1 --table cmm-6", "one of the two")
-
-
 def test_rows_that_accumulate_keep_their_batch_and_persistent_ones_are_refused_it() -> None:
     """Under carry=persistent a batch is drawn at every step, so that N_accum would have no effect."""
     for name, chosen in PRESETS.items():
@@ -143,14 +140,6 @@ def test_rows_that_accumulate_keep_their_batch_and_persistent_ones_are_refused_i
         override(Config(), {"rollout.accum_steps": "2"})
 
 
-def test_departures_state_every_row() -> None:
-    shown = output("presets --departures")
-    assert all(f"| `{name}` |" in shown for name, chosen in PRESETS.items() if chosen.row is not None)
-    one = output("presets --departures --table cmm-10")
-    assert one in shown
-    lines = {line.split("`")[1]: line for line in one.splitlines() if line.startswith("| `")}
-    assert lines["cmm-10-3"].count(" | ") == 4
-    assert "inside atan2" in lines["cmm-10-3"]
-    assert "kind=adamw" in lines["cmm-10-3-adamw"]
-    assert "inside atan2" not in lines["cmm-10-3-adamw"]
-    assert len(lines) == 5 + 5  # the rows and their variants with AdamW
+def test_what_departs_is_said_of_its_rows() -> None:
+    said = preset("cmm-10-3").description, preset("cmm-10-3-adamw").description
+    assert ["inside atan2" in text for text in said] == [True, False]

@@ -231,9 +231,12 @@ def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
     last = key.rpartition(".")[2].replace("-", "_").lower()
     if last in NAMES:
         return NAMES[last]
-    alike = [name for name in known if name.rpartition(".")[2] == last]
-    near = difflib.get_close_matches(key.lower(), alike or known, n=1, cutoff=0 if alike else 0.8)
-    return next(iter(near), None)
+    if alike := [name for name in known if name.rpartition(".")[2] == last]:
+        return difflib.get_close_matches(key.lower(), alike, n=1, cutoff=0)[0]
+    section = f"{key.partition('.')[0]}."  # where it is right it says nothing of the spelling
+    inside = [name.removeprefix(section) for name in known if name.startswith(section)]
+    near = difflib.get_close_matches(key.removeprefix(section if inside else ""), inside or known, n=1, cutoff=0.7)
+    return f"{section if inside else ''}{near[0]}" if near else None
 
 
 def flattened(sections: Mapping[str, Any], prefix: str = "") -> Changes:

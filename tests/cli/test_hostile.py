@@ -1,5 +1,6 @@
 """Words, files and folders that are not what they should be: one line on stderr, status 1, nothing touched."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -40,39 +41,39 @@ def begin(*words: str) -> list[str]:
     return ["train", "sudoku-4x4", "data=set", *NARROW, *words]
 
 
-DEEP = '{"a":' * 4000 + "1" + "}" * 4000
 WORDS: list[tuple[Words, str]] = [
     *((begin(word), word) for word in ("name=../../x", "evaluation.split=../s/test")),
-    *((f"{EVALUATE} {word}", word) for word in ("name=../../x", "name=", "name=.", "evaluation.split=../train")),
-    (begin("optimizer.learning=1"), "unknown setting optimizer.learning"),
+    *((f"{EVALUATE} {word}", word) for word in ("name=../../x", "name=", "name=.")),
     (begin("optimizer.lr=nan"), "optimizer.lr"),
-    (begin(f"optimizer.lr={DEEP}"), "is nested too deep to be read"),
     (begin("training.steps=1" + "0" * 5000), "training.steps"),
     (begin("seed=99999999999999999999"), "seed"),
-    (begin("device=cuda:99"), "device=cuda:99"),
     (begin("init_from=\x1b[31m"), r"init_from=\x1b[31m holds control characters"),
-    ("train run=\x1b]0;title\x07.tar.gz --resume", r"run=\x1b]0;title\x07.tar.gz holds control characters"),
-    *(
-        (f"train sudoku-4x4 data={sets}", f"data={sets} names an empty folder; type data=DIR")
-        for sets in ("set,", ",set", "set,,set", "")
-    ),
-    ("train run=half optimizer.lr=1 --resume", "--resume goes on with the run's own config; leave out optimizer.lr"),
+    ("train sudoku-4x4 data=set,", "data=set, names an empty folder; type data=DIR"),
+    ("train run=half optimizer.lr=1 --resume", "leave out optimizer.lr (what may change:"),
     ("train run=half data=other --resume", "other is not the set that half was started with"),
     ("train run=set --resume", "no run at set"),
     ("evaluate half evaluation.split=validation", "has no split 'validation'; it has train, test"),
-    ("evaluate nowhere", "nowhere"),
     ([*SOLVE, "--gif", "x.foo"], "ends in .gif"),
     ("pack half mine.zip", "an archive ends in .tar.gz"),
     ("compare half --out set", "set holds "),
 ]
 
 
+@pytest.fixture(scope="session")
+def world(stopped: Path, sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with an evaluation, its archive, and two sets."""
+    world = tmp_path_factory.mktemp("world")
+    run = shutil.copytree(stopped, world / "half")
+    shutil.copytree(sudoku_4x4, world / "set")
+    make_set("sudoku --size 4 --train 24 --test 12 --seed 2", world / "other")
+    assert main(["evaluate", str(run), "steps=1", "evaluation.boards=0", "name=e"]) == 0
+    assert main(["pack", str(run)]) == 0
+    return world
+
+
 @pytest.mark.parametrize(("words", "said"), WORDS, ids=[str(said)[:40] for _, said in WORDS])
-def test_wrong_words_are_refused(words: Words, said: str, half: Path, sudoku_4x4: Path, here: Path) -> None:
-    shutil.copytree(sudoku_4x4, here / "set")
-    make_set("sudoku --size 4 --train 24 --test 12 --seed 2", here / "other")
-    if isinstance(words, str) and words.startswith("compare"):
-        assert main(["evaluate", "half", "steps=1", "evaluation.boards=0"]) == 0
+def test_wrong_words_are_refused(words: Words, said: str, world: Path, here: Path) -> None:
+    shutil.copytree(world, here, dirs_exist_ok=True)
     before = snapshot(here)
     assert said in one_line(words)
     assert snapshot(here) == before
@@ -90,31 +91,21 @@ def every(pattern: str, data: bytes) -> Damage:
     return lambda run: [file.write_bytes(data) for file in run.glob(pattern)]
 
 
-def a_folder(run: Path) -> None:
-    (run / "config.json").unlink()
-    (run / "config.json").mkdir()
-
-
 CONFIG, STATE = "config.json", f"{STEP}/state.json"
 RUNS: dict[str, tuple[Damage, tuple[Words, ...], str]] = {  # what is done to a run, who reads it, what is said
     "nested too deep": (content(CONFIG, '{"config":' * 5000), ALL, "half/config.json"),
-    "zero bytes": (content(CONFIG, "\0"), ALL, "half/config.json"),
     "no UTF-8": (content(CONFIG, b"\xff\xfe\x00"), ALL, "half/config.json"),
-    "5,000 digits": (content(CONFIG, '{"config": {"seed": 1' + "0" * 5000 + "}}"), ALL, "half/config.json"),
     "a list": (content(CONFIG, "[]"), ALL, "half/config.json"),
-    "a number": (content(CONFIG, "3"), ALL, "half/config.json"),
     "no config": (gone(CONFIG), ALL, "no run at half"),
-    "a folder": (a_folder, ALL, "Is a directory (half/config.json)"),
     "a billion cells": (entry(CONFIG, "shape.seq_len", 10**9), (EVALUATE,), "less than or equal to 16777216"),
-    "a large vocabulary": (entry(CONFIG, "shape.vocab_size", 2**63 - 1), (EVALUATE,), "less than or equal to 1048576"),
     "a cell too many": (entry(CONFIG, "shape.seq_len", 17), (EVALUATE,), "grid 4x4 does not hold the 17 cells"),
-    "imports a number": (entry(CONFIG, "imports", 3), (EVALUATE, RESUME), "imports is no list of files"),
-    "imports numbers": (entry(CONFIG, "imports", [1]), (EVALUATE, RESUME), "imports is no list of files"),
+    "imports a number": (entry(CONFIG, "imports", 3), (EVALUATE, RESUME), "is not a run's config"),
+    "imports numbers": (entry(CONFIG, "imports", [1]), (EVALUATE, RESUME), "is not a run's config"),
     "controls": (entry(CONFIG, "config.init_from", "\x1b]0;t\x07"), (EVALUATE,), r"\x1b]0;t\x07 holds control char"),
     "an unknown key": (entry(CONFIG, "config.optimizer.a", 1.27), (RESUME,), "unknown setting optimizer.a"),
     "another rate": (entry(CONFIG, "config.optimizer.lr", 0.5), (RESUME,), "config.json has 0.5: put 0.001 back"),
-    "another width": (entry(CONFIG, "config.model.hidden_size", 32), (RESUME,), "was made with model.hidden_size=16"),
     "another model": (entry(CONFIG, "config.model.l_cycles", 9), (EVALUATE, SOLVE), "was made with model.l_cycles="),
+    "a missing study": (entry(CONFIG, "config.evaluation.gone", True), (EVALUATE,), "unknown setting evaluation.gone"),
     "another version": (entry(STATE, "meters.sums"), (RESUME,), "lacks 'sums', so another version wrote it"),
     "NaN": (not_finite, (EVALUATE, SOLVE), "weight head.weight holds a number that is infinite or NaN"),
     "torn checkpoints": (every("checkpoints/*/*.safetensors", b"torn"), ALL, "half"),
@@ -134,11 +125,7 @@ def test_a_damaged_run_is_refused(case: str, half: Path, here: Path) -> None:
     assert snapshot(here) == before
 
 
-RESULTS: list[tuple[str, object]] = [
-    ("exact_by_step", [[1]]), ("exact_by_step", [0.5]), ("exact_by_step", ["a", "b"]), ("exact_by_step", [2.0, -1.0]),
-    ("puzzles", 0), ("puzzles", "many"), ("steps", 3), ("trained_steps", None), ("trained_steps", 0), ("run", ["x"]),
-    ("parameters", "x"), ("dataset", 3), ("cell_by_step", []), ("split", None),
-]  # fmt: skip
+RESULTS = [("exact_by_step", [2.0, -1.0]), ("puzzles", 0), ("steps", 3), ("run", ["x"]), ("split", None)]
 
 
 def test_damaged_results_are_refused(half: Path) -> None:
@@ -194,7 +181,6 @@ def test_a_set_that_cannot_be_used_is_refused(case: str, half: Path, sudoku_4x4:
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "missing": Path.unlink,
-    "empty": lambda file: file.write_bytes(b""),
     "cut": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
     "a flipped bit": lambda file: flip(file, 4 * file.stat().st_size),
     "other text": lambda file: file.write_bytes(b'{"a": [NaN, 1e999, null]}\xff'),
@@ -202,40 +188,28 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 READ = f"{EVALUATE} evaluation.boards=0"
 READERS: list[tuple[str, Words]] = [
     ("half/config.json", READ), ("half/metrics.jsonl", RESUME), ("half/evaluation/e/results.json", "compare half"),
-    (f"half/{STEP}/manifest.json", READ), (f"half/{STEP}/weights.safetensors", READ), (f"half/{STATE}", RESUME),
-    (f"half/{STEP}/state.safetensors", RESUME), ("half.tar.gz", "train run=half.tar.gz --resume"),
-    ("set/train/dataset.json", "generate verify set"), ("set/identifiers.json", "generate verify set"),
-    ("set/train/all__inputs.npy", begin("run=r")), ("set/train/all__labels.npy", "generate show set"),
+    (f"half/{STEP}/manifest.json", READ), (f"half/{STATE}", RESUME), (f"half/{STEP}/state.safetensors", RESUME),
+    ("half.tar.gz", "train run=half.tar.gz --resume"), ("set/train/dataset.json", "generate verify set"),
+    ("set/train/all__inputs.npy", begin("run=r")),
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="session")
-def world(stopped: Path, sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with an evaluation, its archive, a set."""
-    world = tmp_path_factory.mktemp("world")
-    run = shutil.copytree(stopped, world / "half")
-    shutil.copytree(sudoku_4x4, world / "set")
-    assert main(["evaluate", str(run), "steps=1", "evaluation.boards=0", "name=e"]) == 0
-    assert main(["pack", str(run)]) == 0
-    return world
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize(("file", "words"), READERS, ids=[file for file, _ in READERS])
 @pytest.mark.filterwarnings("ignore")
 def test_any_damage_is_worked_around_or_refused(
-    file: str, words: Words, damage: str, world: Path, here: Path, capsys: pytest.CaptureFixture[str]
+    file: str, words: Words, world: Path, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One error at most, no traceback, and what is refused changes no file."""
-    shutil.copytree(world, here, dirs_exist_ok=True)
-    DAMAGES[damage](here / file)
-    before = snapshot(here)
-    status = main(words.split() if isinstance(words, str) else words)
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert len(lines) == status <= 1
-    assert not any("fault of the program" in line for line in lines)
-    if status:
-        assert snapshot(here) == before
+    for name, damage in DAMAGES.items():
+        folder = shutil.copytree(world, here / name)
+        damage(folder / file)
+        before = snapshot(folder)
+        with contextlib.chdir(folder):
+            status = main(words.split() if isinstance(words, str) else words)
+        lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+        assert len(lines) == status <= 1, name
+        assert not any("fault of the program" in line for line in lines), name
+        assert not status or snapshot(folder) == before, name
 
 
 @pytest.mark.parametrize("variables", [
@@ -302,7 +276,6 @@ def test_errors_of_the_machine_are_one_line(
 @pytest.mark.parametrize(("command", "status", "said"), [
     ("set -o pipefail; {} presets | head -1", 0, ""),  # output that nobody reads
     ("{} presets > /dev/full", 1, "error: No space left on device\n"),
-    ("mkdir gone && cd gone && rmdir ../gone && {} evaluate", 1, "error: No such file or directory\n"),
 ])  # fmt: skip
 @pytest.mark.skipif(os.name == "nt", reason="a shell, and a folder that is removed while it is in use")
 def test_the_shell_around_it(command: str, status: int, said: str, tmp_path: Path) -> None:

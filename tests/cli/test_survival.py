@@ -12,23 +12,10 @@ from survivors import entry
 
 from reason.cli import main
 from reason.config.overrides import read_config
-from reason.errors import ConfigError
 from reason.runs import directory as runs
 from reason.training import checkpoint
 from reason.training.checkpoint import checkpoints
 from reason.training.log import read_metrics
-
-
-def test_the_run_is_locked_while_it_is_read(half: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second process finds the run taken before the first has read its checkpoint."""
-    from reason.runs import build
-
-    def second(run: Path) -> object:
-        assert main(["train", "run=half", "--resume"]) == 1
-        raise ConfigError("read")
-
-    monkeypatch.setattr(build, "readable", second)
-    refusal("train run=half --resume", "half is being trained by another process")
 
 
 def test_what_may_change_when_training_goes_on(half: Path, sudoku_4x4: Path) -> None:
@@ -37,8 +24,11 @@ def test_what_may_change_when_training_goes_on(half: Path, sudoku_4x4: Path) -> 
 
 
 def test_settings_that_left_are_read_where_they_had_the_value_of_now(half: Path) -> None:
-    entry("config.json", "config.optimizer.a", 1.0)(half)
-    assert "a" not in read_config(half / "config.json").model_dump()["optimizer"]
+    """And those of a missing extension where they are off."""
+    whole = read_config(half / "config.json")
+    for key, value in (("optimizer.a", 1.0), ("evaluation.gone", False), ("loss.weights.gone", 0.0)):
+        entry("config.json", f"config.{key}", value)(half)
+    assert read_config(half / "config.json") == whole
 
 
 def test_another_type_of_numbers_is_refused(half: Path) -> None:
@@ -65,8 +55,6 @@ def test_a_full_disk_names_what_is_safe(half: Path, monkeypatch: pytest.MonkeyPa
             "No space left on device: free some space; step-000002 is safe; then python train.py run=half --resume",
         )
     assert [path.name for path in checkpoints(half)] == ["step-000000", "step-000002"]
-    monkeypatch.setattr(runs.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(1, 1, 1000))
-    refusal("train run=half --resume", "the disk has 0.0 MB left; free some space")
 
 
 @pytest.mark.parametrize(("words", "writer", "path"), [
@@ -111,10 +99,3 @@ def test_lost_metrics_are_said_and_leave_whole_lines(half: Path, capsys: pytest.
     assert main(["train", "run=half", "--resume"]) == 0
     assert "metrics.jsonl has lost lines" in capsys.readouterr().err
     assert [line["step"] for line in read_metrics(half)] == [4]
-
-
-def test_what_cannot_be_written_is_refused_before_the_work(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = Mock(side_effect=PermissionError(13, "Permission denied"))
-    monkeypatch.setattr("reason.runs.evaluation.tempfile.TemporaryFile", refused)
-    monkeypatch.setattr("reason.runs.evaluation.evaluate", lambda *_: pytest.fail("it was read"))
-    refusal("evaluate half", "half/evaluation cannot be written to (Permission denied)")

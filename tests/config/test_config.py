@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reason.config.describe import describe_settings
-from reason.config.overrides import leaves, override, split_arguments, validated
+from reason.config.overrides import as_typed, derive, differing, leaves, override, split_arguments, validated
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import FAMILIES
-from reason.presets import FOR_A_CPU, PRESETS, preset
 
 READ = {
     "optimizer.lr": ("3e-4", 3e-4),
@@ -34,29 +33,20 @@ def test_values_are_read_as_their_setting_is_typed() -> None:
 @pytest.mark.parametrize(("key", "value", "words"), [
     ("optimizer.lrr", "1", "did you mean optimizer.lr=1?"),
     ("lr", "1", "did you mean optimizer.lr=1?"),
-    ("model.h_cycle", "3", "did you mean model.h_cycles=3?"),
     ("model.H_cycles", "3", "did you mean model.h_cycles=3?"),
-    ("arch.H_cycles", "3", "did you mean model.h_cycles=3?"),
-    ("arch.hidden_size", "3", "did you mean model.hidden_size=3?"),
-    ("global_batch_size", "768", "did you mean training.batch_size=768?"),
-    ("epochs", "50000", "here it is training.steps (optimizer steps: epochs"),
-    ("lr_min_ratio", "0.1", "here it is optimizer.schedule.min_ratio"),
-    ("+run_name", "x", "here it is run=DIR"),
+    ("optimizer.learning_rate", "3", "did you mean optimizer.lr=3?"),
+    ("optimizer.learning", "3", "unknown setting optimizer.learning; see: python train.py --help optimizer"),
     ("nonsense.at.all", "3", "unknown setting nonsense.at.all; sections are data, model"),
     ("optimizer", "3", "optimizer is a section; type one of its keys"),
     ("optimizer.lr", "fast", "optimizer.lr=fast: input should be a valid number"),
     ("optimizer.lr", "-1", "optimizer.lr=-1: input should be greater than 0; learning rate of the weights"),
     ("model.mixer", "conv", "a mixer is attention, mlp, local, groups"),
-    ("training.steps", "1.5", "training.steps=1.5"),
     ("training.precision", "fp8", "'auto', 'fp32', 'bf16', 'fp16', 'amp', 'amp-bf16' or 'amp-fp16'"),
     ("model.num_heads", "7", "512 does not divide into 7 heads"),
     ("device", "tpu", "auto, cpu, mps, cuda"),
-    ("optimizer.betas", "[0.9", "optimizer.betas=[0.9"),
-    pytest.param("optimizer.lr", '{"a":' * 4000 + "1" + "}" * 4000, "nested too deep", id="deep"),
+    pytest.param("optimizer.lr", '{"a":' * 4000 + "1" + "}" * 4000, 'optimizer.lr={"a":', id="deep"),
     pytest.param("optimizer.betas", f"[{'9' * 5000}]", "optimizer.betas=", id="thousands of digits"),
     ("loss.weights.q_continue", "0.5", "type rollout.halting=q-learning"),
-    ("optimizer.betas", "[1.5,0.9]", "less than 1"),
-    ("optimizer.lr", "inf", "finite number"),
     ("loss.weights.lm", "nan", "finite number"),
     ("rollout.carry", "fresh", "type rollout.accum_steps=16"),
     ("rollout.halting", "q-learning", "type loss.weights.q_continue=1"),
@@ -108,19 +98,41 @@ def test_every_setting_explains_itself() -> None:
     assert {row.key for row in rows} == (set(leaves(Config().model_dump())) | families) - {"name", "model.kind"}
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_presets_survive_json_and_say_where_they_are_from(name: str) -> None:
-    config = preset(name).config()
-    assert validated(json.loads(config.model_dump_json())) == config
-    assert config.name == name
-    assert preset(name).summary.endswith((".", ")", ":"))
+def test_differences_of_several_configs() -> None:
+    first = {"seed": 0, "model": {"kind": "a", "width": 1}, "loss": {"weights": {"lm": 1.0}}}
+    second = {"seed": 0, "model": {"kind": "b", "height": 2}, "loss": {"weights": {"lm": 1.0, "q": None}}}
+    assert differing([first, second, first]) == {
+        "model.kind": ["a", "b", "a"],
+        "model.width": [1, ..., 1],
+        "loss.weights.q": [..., None, ...],
+        "model.height": [..., 2, ...],
+    }
+    assert differing([first, first]) == differing([second]) == {}
 
 
-def test_an_unknown_preset_names_the_nearest() -> None:
-    with pytest.raises(ConfigError, match="on a CPU in minutes: sudoku-6x6;"):
-        preset("trm")
-    with pytest.raises(ConfigError, match="did you mean trm-"):
-        preset("trm-sudoku")
-    assert all(name in PRESETS for name in FOR_A_CPU.values())
-    with pytest.raises(ConfigError, match="did you mean sudoku-6x6"):
-        preset("sudoku6x6")
+@given(lr=st.floats(1e-12, 1), weight=st.floats(0, 1e9), steps=st.integers(1, 10**9), augment=st.booleans())
+def test_what_is_printed_is_exact(lr: float, weight: float, steps: int, augment: bool) -> None:
+    changes = {
+        "optimizer.lr": lr,
+        "loss.weights.lm": weight,
+        "training.steps": steps,
+        "data.augment": augment,
+        "ema.decay": None,
+        "optimizer.betas": (0.5, 0.25),
+    }
+    assert override(Config(), split_arguments(as_typed(changes))[1]) == derive(Config(), changes)
+
+
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"model.h_cyces": 9}, "unknown setting model.h_cyces; did you mean model.h_cycles?"),
+    ({"model": {"h_cycles": 9}}, "model is a section"),
+    ({"model.h_cycles": "9"}, "model.h_cycles=9: input should be a valid integer"),
+    ({"model.h_cycles": True}, "model.h_cycles=True: input should be a valid integer"),
+    ({"model.h_cycles": 0}, "model.h_cycles=0: input should be greater than or equal to 1"),
+    ({"balance.targets": {"lm": "much"}}, "balance.targets.lm=much"),
+    ({"model.kind": "recursiv"}, "model.kind=recursiv: a model is recursive"),
+])  # fmt: skip
+def test_a_wrong_change_is_refused(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        derive(Config(), changes)
+    assert words in str(error.value)

@@ -21,6 +21,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "declared": (["generate", "killer", "--output-dir", "set"], 2, "unknown command killer"),
     "export": (["export", "run", "out"], 2, "unknown command export"),
     "extreme": (["generate", "sudoku", "--mix", "extreme", "--output-dir", "set"], 1, "no extension has such a mix"),
+    "figures": (["figures", "run"], 2, "unknown command figures"),
     "kernels": (["train", "sudoku-4x4", "model.fused=true"], 1, "model.fused=true: kernels are an extension"),
     "looped": (["train", "stars-small"], 1, "unknown preset stars-small"),
     "memory": (["train", "sudoku-4x4", "--memory"], 1, "reason memory is a command of an extension"),
@@ -56,35 +57,51 @@ def package_without(folder: Path, *names: str) -> Path:
     return folder
 
 
-def said(package: Path, folder: Path, *words: str, status: int = 0) -> str:
-    """What `reason WORDS` prints, run in `folder`."""
-    environment = os.environ | {"PYTHONPATH": str(package)}
-    if words[0].startswith("WORLD_SIZE"):
-        environment |= {"WORLD_SIZE": "2"}
-        words = words[1:]
-    command = [sys.executable, "-P", "-m", "reason", *words]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
+RUNNER = """
+import contextlib, io, json, os, sys
+from reason.cli import main
+done = []
+for words in json.load(sys.stdin):
+    processes, text = words[0] == "WORLD_SIZE=2", io.StringIO()
+    os.environ |= {"WORLD_SIZE": "2"} if processes else {}
+    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
+        try:
+            status = main(words[processes:])
+        except SystemExit as end:
+            status = end.code
+    os.environ.pop("WORLD_SIZE", None)
+    done.append([status, text.getvalue()])
+json.dump(done, sys.stdout)
+"""
 
 
 def check(package: Path, folder: Path, sudoku_4x4: Path, *names: str) -> None:
+    """All commands in one process, which imports torch once."""
     folder.mkdir()
-    help = said(package, folder, "--help")
-    assert "train a reasoner" in help
-    training = ["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=run", *NARROW, "--max-steps", "2"]
-    assert "saved" in said(package, folder, *training)
-    assert "exact" in said(package, folder, "evaluate", "run", "steps=2")
-    assert "solved" in said(package, folder, "solve", "sudoku-6x6", ".....3 ...4.. 1..... 4..3.. .5.... .3..56")
     killer = shutil.copytree(sudoku_4x4, folder / "killer")
     for file in killer.glob("*/dataset.json"):
         file.write_text(json.dumps(json.loads(file.read_text()) | {"task": {"name": "killer"}}))
+    works = {
+        "train a reasoner": ["--help"],
+        "saved": ["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=run", *NARROW, "--max-steps", "2"],
+        "exact": ["evaluate", "run", "steps=2"],
+        "solved": ["solve", "sudoku-6x6", ".....3 ...4.. 1..... 4..3.. .5.... .3..56"],
+    }
     asked = [*(LACKING[name] for name in names), *(DECLARED if "declared" in names else [])]
-    for words, status, part in asked:
-        told = said(package, folder, *words, status=status).splitlines()
-        (line,) = [line for line in told if "this installation has the extensions" in line]
+    words = [*works.values(), *(words for words, _, _ in asked)]
+    command, environment = [sys.executable, "-P", "-c", RUNNER], os.environ | {"PYTHONPATH": str(package)}
+    ran = subprocess.run(
+        command, cwd=folder, env=environment, input=json.dumps(words), stdout=subprocess.PIPE, text=True, check=True
+    )
+    done = json.loads(ran.stdout)
+    for (status, text), said in zip(done, works, strict=False):
+        assert status == 0, text
+        assert said in text
+    for (status, text), (words, expected, part) in zip(done[len(works) :], asked, strict=True):
+        assert status == expected, (words, text)
+        (line,) = [line for line in text.splitlines() if "this installation has the extensions" in line]
         assert part in line
-        assert line == told[-1]
+        assert line == text.splitlines()[-1]
 
 
 def test_the_core_does_without_any_extension(tmp_path: Path, sudoku_4x4: Path) -> None:

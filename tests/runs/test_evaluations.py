@@ -20,7 +20,7 @@ def test_a_model_of_the_package_writes_below_no_run_of_that_name(half: Path, her
     before = sorted(here.rglob("*"))
     refusal(
         "evaluate sudoku-6x6 steps=1",
-        "are written to runs/sudoku-6x6, which is a run of its own: move it away, or evaluate a copy",
+        "are written to runs/sudoku-6x6, which is a run: move it away",
     )
     assert sorted(here.rglob("*")) == before
     assert main(["evaluate", "runs/sudoku-6x6", "steps=1", "evaluation.boards=0", "name=mine"]) == 0

@@ -96,7 +96,7 @@ def test_what_cannot_be_is_said_in_one_line(model: Path, hub: FolderHub, tmp_pat
         (["push", str(model.parent / "run"), "me/run"], "first make a model of it: reason export"),
         (["push", str(tmp_path), "me/run"], "no run at"),
         (["push", str(model), "mine"], "Repo id must be in the form"),
-        (["pull", "me/.."], "me/.. names no repository; type reason pull USER/NAME"),
+        (["pull", "me/.."], "repository=.. is no plain folder name"),
         (["pull", "me/mine", "nowhere/.."], "nowhere/.. is there already"),
         (["pull", "me/none"], "Repository Not Found: me/none"),
         (["pull", "me/empty"], "me/empty holds no config.json"),
