@@ -2,7 +2,8 @@
 
 from reason.plugins import COMMANDS, Command
 
-PLACE = "reason.extensions.export.command"
-COMMANDS["export"] = Command(f"{PLACE}:export", "export the model of a run, to share it: weights and card, or ONNX")
-COMMANDS["push"] = Command(f"{PLACE}:push", "upload an exported model to the Hugging Face hub")
-COMMANDS["pull"] = Command(f"{PLACE}:pull", "download an exported model from the Hugging Face hub")
+COMMANDS["export"] = Command(
+    "reason.extensions.export.command:export", "export the model of a run, to share it: weights and card, or ONNX"
+)
+COMMANDS["push"] = Command("reason.extensions.export.hub:push", "upload an exported model to the Hugging Face hub")
+COMMANDS["pull"] = Command("reason.extensions.export.hub:pull", "download an exported model from the Hugging Face hub")

@@ -7,11 +7,10 @@ from pathlib import Path
 from datasets_gen.typed import Parser, quoted, typed
 from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
-from reason.extensions.export.model import STORED, export_run, pull_model, push_model
+from reason.extensions.export.model import STORED, export_run
 from reason.files import readable_size
 from reason.pretrained.card import per_cent, shown_steps
-from reason.runs.directory import ROOT, run_and_config
-from reason.runs.folders import plain_name
+from reason.runs.directory import run_and_config
 from reason.runs.reading import refuse_unreadable
 
 EXPORT = """Export a model, to share it: the weights of a run's newest checkpoint, without the state of training, and a
@@ -71,47 +70,4 @@ def export(argv: list[str]) -> int:
         shares = ", ".join(f"{per_cent(exact[step - 1])} at step {step}" for step in shown_steps(card, one))
         print(f"{one['set']}, n {one['puzzles']:,}: exact {shares}")
     print(typed(f"next: python evaluate.py {quoted(out)}"))
-    return 0
-
-
-PUSH = """Upload a model that `reason export` wrote to the Hugging Face hub, its card as the page.
-
-  reason export runs/mine models/mine
-  reason push models/mine you/mine              log in before: hf auth login
-  reason pull you/mine                          anywhere
-
-Needs huggingface_hub: pip install 'recursive-reasoners[hub]'."""
-
-
-def push(argv: list[str]) -> int:
-    """Upload; returns the exit status."""
-    parser = Parser(prog="reason push", description=PUSH)
-    parser.add_argument("folder", type=Path, metavar="MODEL")
-    parser.add_argument("repository", metavar="USER/NAME")
-    parser.add_argument("--private", action="store_true", help="a new repository is visible to you alone")
-    arguments = parser.parse_args(argv)
-    address = push_model(arguments.folder, arguments.repository, private=arguments.private)
-    print(f"{arguments.folder} pushed to {address}; fetch it with: reason pull {quoted(arguments.repository)}")
-    return 0
-
-
-PULL = """Fetch a model that `reason push` put on the Hugging Face hub. Weights are safetensors; no code is run.
-
-  reason pull you/mine                          runs/mine
-  reason pull you/mine models/theirs --revision v1
-  reason solve runs/mine PUZZLE
-
-Needs huggingface_hub: pip install 'recursive-reasoners[hub]'."""
-
-
-def pull(argv: list[str]) -> int:
-    """Fetch; returns the exit status."""
-    parser = Parser(prog="reason pull", description=PULL)
-    parser.add_argument("repository", metavar="USER/NAME")
-    parser.add_argument("out", type=Path, nargs="?", metavar="DIR", help="folder (default runs/NAME)")
-    parser.add_argument("--revision", metavar="R", help="a branch, tag or commit")
-    arguments = parser.parse_args(argv)
-    out = arguments.out or ROOT / plain_name(arguments.repository.rpartition("/")[2], "repository")
-    pull_model(arguments.repository, out, revision=arguments.revision)
-    print(typed(f"{out}: reason solve {quoted(out)} PUZZLE, python evaluate.py {quoted(out)}"))
     return 0

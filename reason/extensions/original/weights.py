@@ -15,7 +15,7 @@ from reason.models.recursive import RecursiveModel
 from reason.nn.mlp import inner_width
 
 # The original names → ours: whole names first, then the parts of a layer's name.
-_WHOLE = {
+WHOLE = {
     "embed_tokens.embedding_weight": "tokens.weight",
     "embed_pos.embedding_weight": "positions.weight",
     "puzzle_emb.weights": "puzzle_embedding.weight",
@@ -25,8 +25,8 @@ _WHOLE = {
     "H_init": "initial_h",
     "L_init": "initial_l",
 }
-_STACKS = {"H_level": "f_h", "L_level": "f_l"}
-_LAYERS = {
+STACKS = {"H_level": "f_h", "L_level": "f_l"}
+LAYERS = {
     "self_attn.qkv_proj": "attention.qkv",
     "self_attn.o_proj": "attention.out",
     "mlp_t.gate_up_proj": "mixer.gate_up",
@@ -35,7 +35,6 @@ _LAYERS = {
     "mlp.down_proj": "mlp.down",
 }
 _LAYER_NAME = re.compile(r"(H_level|L_level)\.layers\.([0-9]{1,9})\.([\w.]+)\.weight")
-_OUR_LAYER_NAME = re.compile(r"(f_h|f_l)\.blocks\.(\d+)\.([\w.]+)\.weight")
 _TRANSIENT = re.compile(r"puzzle_emb\.local_(weights|ids)|rotary_emb\.(cos|sin)_cached")
 _PREFIX = re.compile(r"^((_orig_mod|module|model|inner)\.)+")  # of the modules around the model
 OUR_SETTINGS = {name: name.lower() for name in ("num_heads", "H_cycles", "L_cycles", "puzzle_emb_len")}
@@ -54,27 +53,16 @@ def from_original(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         layer = _LAYER_NAME.fullmatch(bare)
         if _TRANSIENT.fullmatch(bare):
             continue
-        if bare in _WHOLE:
-            own = _WHOLE[bare]
-        elif layer is not None and layer[3] in _LAYERS:
-            own = f"{_STACKS[layer[1]]}.blocks.{layer[2]}.{_LAYERS[layer[3]]}.weight"
+        if bare in WHOLE:
+            own = WHOLE[bare]
+        elif layer is not None and layer[3] in LAYERS:
+            own = f"{STACKS[layer[1]]}.blocks.{layer[2]}.{LAYERS[layer[3]]}.weight"
         else:
             raise ConfigError(f"weight {name} belongs to neither HRM nor TRM; is this one of their checkpoints?")
         ours[own] = value.float()
         if not ours[own].isfinite().all():
             raise ConfigError(f"weight {name} holds a number that is infinite or NaN; copy the file again")
     return ours
-
-
-def to_original(model: RecursiveModel, prefix: str = "_orig_mod.model.inner.") -> dict[str, Tensor]:
-    """A model's weights and buffers under the names of the original code."""
-    whole, stacks, layers = ({ours: name for name, ours in names.items()} for names in (_WHOLE, _STACKS, _LAYERS))
-    original = {}
-    for name, value in model.state_dict().items():
-        layer = _OUR_LAYER_NAME.fullmatch(name)
-        bare = whole[name] if layer is None else f"{stacks[layer[1]]}.layers.{layer[2]}.{layers[layer[3]]}.weight"
-        original[prefix + bare] = value
-    return original
 
 
 def inferred(
@@ -108,7 +96,6 @@ def inferred(
         positions, length = "learned", weights["positions.weight"].shape[0]
     cells = cells or (int(stated["seq_len"]) if "seq_len" in stated else None)
     learned = weights["puzzle_embedding.weight"].shape[1] if "puzzle_embedding.weight" in weights else 0
-    slots = -(-learned // width)  # that the learned numbers fill
     if learned not in (0, width):
         raise ConfigError(f"puzzle embeddings of {learned} numbers are not supported: states have {width}")
     if learned == 0:
@@ -116,22 +103,22 @@ def inferred(
     elif length is not None and cells is not None:
         prefix = length - cells
     elif hrm and "puzzle_emb_len" not in stated:
-        prefix = slots
+        prefix = 1
     elif positions == "learned" and "puzzle_emb_len" not in stated:
         raise ConfigError(
             f"the weights have {length} learned positions and do not tell how many of them are cells; type cells=81, "
             "model.puzzle_emb_len=16 or data=DIR"
         )
     else:
-        prefix = known("puzzle_emb_len", 16) or slots
+        prefix = known("puzzle_emb_len", 16) or 1
     if cells is None:
         if length is None:
             raise ConfigError("the weights do not tell how many cells a puzzle has; type cells=81, or data=DIR")
         cells = length - prefix
-    if cells < 1 or prefix < slots:
+    if cells < 1 or prefix < (learned > 0):
         raise ConfigError(
-            f"the weights are for {length} positions, a prefix of {prefix} and {cells} cells, and puzzle embeddings "
-            f"fill {slots}: that cannot be; type cells=N, model.puzzle_emb_len=P, or data=DIR"
+            f"the weights are for {length} positions, a prefix of {prefix} and {cells} cells: that cannot "
+            "be; type cells=N, model.puzzle_emb_len=P, or data=DIR"
         )
     if float(stated.get("rms_norm_eps", RMS_EPS)) != RMS_EPS:
         raise ConfigError(f"the checkpoint states rms_norm_eps={stated['rms_norm_eps']}; only {RMS_EPS:g} is supported")

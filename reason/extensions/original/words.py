@@ -13,7 +13,6 @@ SAME = {  # their setting: ours, of the same values
     "arch.num_heads": "model.num_heads",
     "arch.expansion": "model.expansion",
     "arch.rope_theta": "model.rope_theta",
-    "arch.puzzle_emb_ndim": "model.puzzle_emb_ndim",
     "arch.puzzle_emb_len": "model.puzzle_emb_len",
     "arch.halt_max_steps": "rollout.supervision_steps",
     "arch.halt_exploration_prob": "rollout.halt_exploration_prob",

@@ -12,7 +12,7 @@ import torch
 
 from reason.config.overrides import derive
 from reason.config.schema import Config
-from reason.extensions.original.weights import to_original
+from reason.extensions.original.weights import LAYERS, STACKS, WHOLE
 from reason.losses import evaluate_terms, weighted_sum
 from reason.models.base import Batch
 from reason.models.recursive import RecursiveModel
@@ -24,6 +24,17 @@ LOSSES = {"lm": "train.lm_loss", "q_halt": "train.q_halt_loss", "q_continue": "t
 _SEGMENT = re.compile(r"eval\.(z_H|z_L|logits|q_halt|q_continue)\.(\d+)")
 LIMITS = {"eval": 1e-5, "train": 1e-5, "grad": 1e-4}  # allowed in any case
 SPREAD = 16.0  # times the rounding of the type, beyond which it is another model: sums are taken in another order
+
+
+def to_original(model: RecursiveModel, prefix: str = "_orig_mod.model.inner.") -> dict[str, torch.Tensor]:
+    """A model's weights and buffers under the names of the original code."""
+    whole, stacks, layers = ({ours: name for name, ours in names.items()} for names in (WHOLE, STACKS, LAYERS))
+    original = {}
+    for name, value in model.state_dict().items():
+        layer = re.fullmatch(r"(f_h|f_l)\.blocks\.(\d+)\.([\w.]+)\.weight", name)
+        bare = whole[name] if layer is None else f"{stacks[layer[1]]}.layers.{layer[2]}.{layers[layer[3]]}.weight"
+        original[prefix + bare] = value
+    return original
 
 
 def checkpoint_of(arrays: Arrays, file: Path) -> Path:

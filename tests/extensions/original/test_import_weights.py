@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 from conftest import output, refusal
+from recordings import to_original
 
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import read_config
-from reason.extensions.original.weights import to_original
 from reason.models.base import Shape
 from reason.models.recursive import RecursiveConfig, RecursiveModel
 from reason.runs.directory import load_run

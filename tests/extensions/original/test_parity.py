@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 from conftest import refusal
-from recordings import checkpoint_of, deviations, limits, reproduced
+from recordings import checkpoint_of, deviations, limits, reproduced, to_original
 
 from datasets_gen.layout import Split, write_dataset
 from reason.cli import main
 from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.extensions.original.command import read_weights
-from reason.extensions.original.weights import from_original, inferred, load_original, to_original
+from reason.extensions.original.weights import from_original, inferred, load_original
 from reason.models.base import Shape
 from reason.models.recursive import RecursiveConfig, RecursiveModel
 from reason.runs.directory import load_run

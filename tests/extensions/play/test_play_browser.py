@@ -217,7 +217,7 @@ def test_a_sum_and_a_small_sudoku(opened: Open) -> None:
 
 
 def test_tries_side_by_side_until_the_rules_hold(opened: Open) -> None:
-    page = opened(link(model="sudoku", puzzle=HARDER, steps=2))  # too few for the first try
+    page = opened(link(model="sudoku", puzzle=HARDER, steps=3))  # too few for the first try
     page.locator("#until").click()
     api.expect(page.locator("#said")).to_have_text(re.compile("The rules hold since"), timeout=120_000)
     state = ended(page)
@@ -274,7 +274,7 @@ def test_a_link_holds_the_puzzle_and_a_crafted_one_is_refused(opened: Open) -> N
     page = opened(link(model="sudoku", puzzle=markup, steps="<b>"))
     assert page.locator("#said").inner_text() == "The puzzle of the link: “<” is no cell of this puzzle."
     assert page.locator("main img").count() == 0
-    assert page.locator("#steps").input_value() == "1"
+    assert page.locator("#steps").input_value() == "32"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

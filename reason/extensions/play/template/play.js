@@ -114,8 +114,8 @@
     });
   }
 
-  // Compute and show until `steps`; returns false where something else has begun.
-  async function think(count, pace) {
+  // Compute and show until step `last`; returns false where something else has begun.
+  async function think(count, pace, last = steps()) {
     const mine = ++run;
     running = true;
     buttons();
@@ -125,10 +125,10 @@
         await begin(count);
         shown = 0;
       }
-      while (mine === run && shown < steps()) {
+      while (mine === run && shown < last) {
         const began = performance.now();
         if (tries[chosen].frames.length <= shown) await advance();
-        if (mine !== run) return false;
+        if (mine !== run || tries[chosen].frames.length <= shown) break; // an older try computes no more
         shown++;
         draw();
         tellStep(false);
@@ -288,20 +288,7 @@
     if (shown >= steps()) shown = 0;
     think(1, pace);
   });
-  at("step").addEventListener("click", async () => {
-    const most = shown + 1, mine = ++run;
-    try {
-      if (!job && !tries.length) await begin(1);
-      if (job && tries[chosen].frames.length < most) await advance();
-    } catch (error) {
-      job = null;
-      return say(`The computation failed: ${error.message}.`, true);
-    }
-    if (mine !== run) return;
-    shown = Math.min(most, tries[chosen].frames.length);
-    draw();
-    tellStep(true);
-  });
+  at("step").addEventListener("click", () => think(1, () => 0, shown + 1));
   at("reset").addEventListener("click", () => { stop(); shown = 0; draw(); tellStep(true); });
   at("scrubber").addEventListener("input", () => { stop(); shown = Math.min(Number(at("scrubber").value), tries[chosen]?.frames.length ?? 0); draw(); tellStep(true); });
   at("another").addEventListener("click", () => { job = null; think(1, pace); });
