@@ -1,15 +1,9 @@
-"""reason ablate --on slurm: what is submitted when, and (slow) on a real SLURM whose daemons are started here."""
+"""reason ablate --on slurm: what is submitted when, requeued and refused, with a queue in SLURM's place."""
 
 import contextlib
-import json
 import os
 import shutil
 import signal
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -27,23 +21,8 @@ PLAN = ["ablate", "sudoku-4x4", "ema.decay=0.99,0.5", "model.hidden_size=16", "m
         "training.batch_size=8", "evaluation.steps=2", "evaluation.boards=0", "training.monitor.puzzles=0"]  # fmt: skip
 
 
-def until(met: Callable[[], object], what: str, seconds: float = 300) -> None:
-    """Wait for something that other processes do."""
-    end = time.monotonic() + seconds
-    while not met():
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.2)
-
-
 def table(folder: Path) -> str:
     return (folder / "summary/summary.json").read_text()
-
-
-def lines(run: Path) -> list[dict[str, float]]:
-    """What a run has logged, without what a clock says."""
-    logged = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    clocked = ("seconds", "puzzle_steps_per_second", "memory_peak")
-    return [{key: value for key, value in line.items() if key not in clocked} for line in logged]
 
 
 class Jobs:
@@ -131,110 +110,3 @@ def test_jobs_that_sbatch_refuses_are_none(here: Path, sudoku_4x4: Path, monkeyp
 def test_a_missing_submitit_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slurm, "submitit", None)
     refusal([*PLAN, "--on", "slurm", "--max-minutes", "9"], "pip install submitit, or 'recursive-reasoners[slurm]'")
-
-
-CONFIG = """
-ClusterName=test
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={ports[0]}
-SlurmUser=root
-SlurmdUser=root
-AuthInfo=socket={folder}/munge.socket
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-MpiDefault=none
-ReturnToService=2
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-SchedulerParameters=batch_sched_delay=1,sched_interval=3,bf_interval=3
-PreemptType=preempt/partition_prio
-PreemptMode=REQUEUE
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=2
-PartitionName=main Nodes=n1 Default=YES MaxTime=60 PriorityTier=1 GraceTime=60
-PartitionName=urgent Nodes=n1 MaxTime=60 PriorityTier=2
-"""
-
-
-class Cluster:
-    """A SLURM of one node on this machine."""
-
-    def __init__(self, folder: Path):
-        self.folder, self.daemons = folder, list[subprocess.Popen[bytes]]()
-        with contextlib.ExitStack() as held:
-            sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
-            ports = [each.getsockname()[1] for each in sockets]
-        (folder / "state").mkdir()
-        (folder / "munge.key").write_bytes(os.urandom(128))
-        (folder / "munge.key").chmod(0o400)
-        self.config = folder / "slurm.conf"
-        self.config.write_text(CONFIG.format(folder=folder, host=socket.gethostname(), ports=ports))
-
-    def begin(self, *command: str) -> None:
-        with (self.folder / f"{command[0]}.log").open("ab") as log:
-            self.daemons.append(subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL))
-
-    def begin_all(self) -> None:
-        parts = {"key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
-        own = [f"--{option}={self.folder}/munge.{end}" for option, end in parts.items()]
-        self.begin("munged", "--foreground", "--force", *own)
-        until((self.folder / "munge.socket").exists, "munged answers")
-        self.begin("slurmctld", "-D")
-        self.begin("slurmd", "-D", "-N", "n1")
-        until(lambda: self.told("sinfo", "-h", "-p", "main", "-o", "%T") == ["idle"], "an idle node")
-
-    def told(self, *command: str) -> list[str]:
-        """The lines that a command of SLURM prints."""
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.split("\n")[:-1]
-
-    def end(self) -> None:
-        self.told("scancel", "--me", "--signal=KILL", "--full")
-        for daemon in reversed(self.daemons):
-            daemon.terminate()
-            daemon.wait()
-
-
-@pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    """A running SLURM; skips where it is not installed."""
-    if os.name == "nt" or os.geteuid() != 0:
-        pytest.skip("slurmd starts jobs as root")
-    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/sbin")
-    for command in ("munged", "slurmctld", "slurmd", "sbatch"):
-        if shutil.which(command) is None:
-            pytest.skip(f"no {command}: apt install slurm-wlm")
-    (tmp_path / "slurm").mkdir()
-    found = Cluster(tmp_path / "slurm")
-    monkeypatch.setenv("SLURM_CONF", str(found.config))
-    try:
-        found.begin_all()
-        yield found
-    finally:
-        found.end()
-
-
-@pytest.mark.slow
-def test_on_a_real_slurm_nothing_is_lost(sudoku_4x4: Path, here: Path, cluster: Cluster) -> None:
-    """Of two jobs one is killed and one preempted: the table of one machine, to the digit."""
-    plan = [*PLAN, f"data={sudoku_4x4}", "seeds=1", "training.steps=600", "training.checkpoint_every=50",
-            "training.log_every=100"]  # fmt: skip
-    on_slurm = [*plan, "--out", "a", "--on", "slurm", "--max-minutes", "5"]
-    output(on_slurm, "2 runs are left, 2 submitted now")
-    killed, preempted = slurm.submitted(Path("a"))
-    until(lambda: len(list(Path("a").glob("*/checkpoints/step-*[1-9]*"))) >= 2, "both runs train")
-    cluster.told("scancel", "--signal=KILL", "--full", killed)
-    until(lambda: killed not in slurm.queued(), "the killed job ends")
-    urgent = cluster.told("sbatch", "--parsable", "-p", "urgent", "-n", "2", "--wrap", "sleep 5")[0]
-    until(lambda: slurm.queued().get(preempted, "").startswith("PENDING"), "the preempted job is pending")
-    assert "stopped by a signal, and saved: the job is requeued" in slurm.log_of(Path("a"), preempted).read_text()
-    until(lambda: urgent not in slurm.queued(), "the urgent job ends")
-    output(on_slurm, "1 submitted now")  # the killed one; SLURM itself has requeued the other
-    until(lambda: "left" not in output(on_slurm), "all runs are finished", 1200)
-    subprocess.run([sys.executable, "-m", "reason", *plan, "--out", "b"], check=True, capture_output=True)
-    assert table(Path("a")) == table(Path("b"))
-    for run in sorted(Path("b").glob("*-seed*/")):
-        assert lines(Path("a") / run.name) == lines(run)

@@ -145,13 +145,6 @@ def test_shapes_file_and_words_are_put_together(form: str, inside: bool, tmp_pat
         assert torch.equal(run.model.state_dict()[name], value), name
 
 
-def test_a_prefix_longer_than_the_positions_is_refused(importing: Importing) -> None:
-    config = RecursiveConfig(hidden_size=16, mixer="mlp", positions="none", puzzle_emb_len=1)
-    code, said = importing(to_original(RecursiveModel(config, Shape(seq_len=5, vocab_size=5))))
-    assert code == 1
-    assert "6 positions, a prefix of 16 and -10 cells" in said
-
-
 def test_learned_positions_are_not_told_from_a_prefix_by_guessing(tmp_path: Path, importing: Importing) -> None:
     """25 positions might be 9 cells and 16 tokens, or 24 cells and one: it is asked."""
     config = RecursiveConfig(hidden_size=16, num_heads=2, positions="learned", puzzle_emb_len=16)

@@ -92,10 +92,6 @@ def test_the_runtime_is_the_pinned_one(tmp_path: Path) -> None:
     assert not (tmp_path / "kept").exists()
 
 
-def test_a_module_becomes_a_script() -> None:
-    assert runtime.as_script(MODULE) == "var a=self.location.href;var b=1;const ort={Tensor:a,env:b};"
-
-
 def test_no_network_is_said_with_its_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NPM_CONFIG_REGISTRY", (tmp_path / "none").as_uri())
     with pytest.raises(ConfigError, match="--runtime onnxruntime-web"):

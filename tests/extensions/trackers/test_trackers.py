@@ -81,10 +81,3 @@ def test_a_package_that_is_missing_is_named(name: str, tmp_path: Path, monkeypat
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(ConfigError, match=r"pip install 'recursive-reasoners\[log\]', or training\.tracker=none"):
         tracker_of(name, tmp_path, 0, {})  # type: ignore[arg-type]
-
-
-def test_only_numbers_are_drawn() -> None:
-    assert numbers({"step": 3, "loss": 1.5, "exact": None, "split": "validation", "finished": 2}) == {
-        "loss": 1.5,
-        "finished": 2,
-    }
