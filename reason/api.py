@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +30,7 @@ from reason.runs.build import start
 from reason.runs.directory import accept_shape, is_archive, load_run, read_shape
 from reason.runs.evaluation import evaluate_run
 from reason.runs.reading import refuse_unreadable
-from reason.solve import SECONDS, Solution, solve_text
+from reason.solve import SECONDS, solve_text
 from reason.training.device import own_float32, pick_device
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
@@ -103,16 +101,14 @@ class Dataset:
         return data.take(torch.arange(min(rows or len(data), len(data)), device=data.device))
 
 
-def _split(name: str, inputs: ArrayLike, labels: ArrayLike) -> Split:
-    found = [np.asarray(values) for values in (inputs, labels)]
-    for what, values in zip(("inputs", "labels"), found, strict=True):
-        if values.ndim != 2 or not np.issubdtype(values.dtype, np.integer):
-            raise DatasetError(f"{name} {what}: whole numbers (N, S) are needed, got {values.dtype} {values.shape}")
-    if found[0].shape != found[1].shape:
-        raise DatasetError(f"{name}: inputs {found[0].shape} and labels {found[1].shape} are not of one shape")
-    if found[0].min(initial=0) < 0 or ((found[1] < 0) & (found[1] != IGNORE)).any():
+def _split(name: str, *arrays: ArrayLike) -> Split:
+    inputs, labels = map(np.asarray, arrays)
+    if inputs.ndim != 2 or inputs.shape != labels.shape or {inputs.dtype.kind, labels.dtype.kind} - {"i", "u"}:
+        told = f"{inputs.dtype} {inputs.shape} and {labels.dtype} {labels.shape}"
+        raise DatasetError(f"{name}: inputs and labels are whole numbers, both (N, S); got {told}")
+    if inputs.min(initial=0) < 0 or ((labels < 0) & (labels != IGNORE)).any():
         raise DatasetError(f"{name}: tokens are 0 or more, and a label of {IGNORE} is not scored")
-    return Split.of_puzzles(*found)
+    return Split.of_puzzles(inputs, labels)
 
 
 @dataclass(frozen=True)
@@ -169,14 +165,9 @@ class Run:
         self, puzzle: str, steps: int | None = None, restarts: int | None = None, seconds: float = SECONDS
     ) -> dict[str, Any]:
         """One puzzle as a person types it, solved step by step: what `reason solve --json` prints."""
-        return self.solution(puzzle, steps, restarts, seconds).describe() | {"run": self.directory.resolve().name}
-
-    def solution(
-        self, puzzle: str, steps: int | None = None, restarts: int | None = None, seconds: float = SECONDS
-    ) -> Solution:
-        """The same as arrays."""
         with _torch_as_it_was():
-            return solve_text(self.directory, self.model, self.config, puzzle, steps, restarts, seconds)
+            solution = solve_text(self.directory, self.model, self.config, puzzle, steps, restarts, seconds)
+        return solution.describe() | {"run": self.directory.resolve().name}
 
     def evaluate(
         self,
@@ -246,15 +237,12 @@ def train(
     Raises:
         ConfigError, DatasetError: the run is there already, or a setting, the set or the machine does not fit.
     """
-    _refuse_limits(max_steps, max_minutes)
     base = preset(config).config() if isinstance(config, str) else config
-    if isinstance(data, Mapping):
-        settings["data"], data = data, None
-    changes = flattened(settings) | ({} if data is None else {"data.directory": _directory(data)})
-    asked = derive(base, changes)
+    settings["data"] = data if isinstance(data, Mapping) else {"directory": _directory(data)} if data else {}
+    changes = flattened(settings)
     make = "data.directory" not in changes
     with contextlib.ExitStack() as held, _torch_as_it_was():
-        trainer = start(asked, None if run is None else Path(run), held, make_data=make)
+        trainer = start(derive(base, changes), None if run is None else Path(run), held, make_data=make)
         return _trained(trainer, max_steps, max_minutes)
 
 
@@ -264,7 +252,6 @@ def resume(run: Path | str, *, max_steps: int | None = None, max_minutes: float 
     Raises:
         ConfigError, DatasetError: the run is finished, has no checkpoint, or a setting may not change.
     """
-    _refuse_limits(max_steps, max_minutes)
     with contextlib.ExitStack() as held, _torch_as_it_was():
         return _trained(resume_run(Path(run), flattened(settings), held), max_steps, max_minutes)
 
@@ -287,13 +274,6 @@ def _trained(trainer: Trainer, max_steps: int | None, max_minutes: float | None)
 
 def _directory(data: Dataset | Path | str | None) -> str | None:
     return None if data is None else str(data.directory if isinstance(data, Dataset) else data)
-
-
-def _refuse_limits(max_steps: int | None, max_minutes: float | None) -> None:
-    if max_steps is not None and not (isinstance(max_steps, Integral) and max_steps > 0):
-        raise ConfigError(f"max_steps={max_steps!r}: a whole number above 0 is needed")
-    if max_minutes is not None and not (isinstance(max_minutes, Real) and 0 < max_minutes < math.inf):
-        raise ConfigError(f"max_minutes={max_minutes!r}: a number above 0 is needed")
 
 
 def _tokens(what: str, values: ArrayLike | Tensor, vocab_size: int, device: torch.device) -> Tensor:

@@ -106,12 +106,9 @@ def solve_text(
         ConfigError: the puzzle contradicts itself, the model cannot read it, or a number is out of range.
         DatasetError: the puzzle is malformed.
     """
-    if restarts is not None and restarts < 1:
-        raise ConfigError(f"restarts={restarts}: at least one is needed")
-    if not seconds >= 0:
-        raise ConfigError(f"seconds={seconds}: a number from 0 is needed")
-    if steps is not None and steps < 1:
-        raise ConfigError(f"steps={steps}: at least one is needed")
+    for name, value, least in (("restarts", restarts, 1), ("steps", steps, 1), ("seconds", seconds, 0)):
+        if value is not None and not value >= least:
+            raise ConfigError(f"{name}={value}: at least {least} is needed")
     trained = family_of_run(run)
     puzzle = trained.sized(text)
     question, relations = puzzle.typed(text)

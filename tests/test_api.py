@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,13 +26,6 @@ BRIEF = {"training": {"steps": 4, "batch_size": 16}, "model": {"hidden_size": 32
 @pytest.fixture(scope="module")
 def run(sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFactory) -> reason.Run:
     return reason.train("sudoku-4x4", data=sudoku_4x4, run=tmp_path_factory.mktemp("api") / "run", **BRIEF)
-
-
-def test_training_makes_a_run_directory(run: reason.Run) -> None:
-    assert run.step == 4
-    assert run.config.model.hidden_size == 32
-    assert {path.name for path in run.directory.iterdir()} >= {"config.json", "metrics.jsonl", "checkpoints"}
-    assert run.metrics[-1]["step"] == 4
 
 
 def test_steps_are_records(run: reason.Run, sudoku_4x4: Path) -> None:
@@ -157,36 +149,18 @@ def test_a_set_from_arrays_trains(tmp_path: Path) -> None:
 
 
 ARRAYS = {
-    "one shape": (np.zeros((2, 3), int), np.zeros((2, 4), int), "are not of one shape"),
-    "floats": (np.zeros((2, 3)), np.zeros((2, 3), int), "whole numbers"),
-    "flat": (np.zeros(3, int), np.zeros(3, int), "whole numbers"),
+    "two shapes": (np.zeros((2, 3), int), np.zeros((2, 4), int), "whole numbers, both (N, S)"),
+    "floats": (np.zeros((2, 3)), np.zeros((2, 3), int), "whole numbers, both (N, S)"),
     "negative": (np.full((2, 3), -1), np.zeros((2, 3), int), "tokens are 0 or more"),
     "label": (np.zeros((2, 3), int), np.full((2, 3), -1), "tokens are 0 or more"),
     "large": (np.full((2, 3), 9), np.zeros((2, 3), int), "token 9 with vocab_size=4; give 10"),
 }
 
 
-LIMITS: dict[str, tuple[dict[str, Any], str]] = {
-    "no step": ({"max_steps": 0}, "max_steps=0: a whole number above 0"),
-    "half a step": ({"max_steps": 1.5}, "max_steps=1.5: a whole number above 0"),
-    "a text": ({"max_steps": "2"}, "max_steps='2': a whole number above 0"),
-    "no time": ({"max_minutes": -1}, "max_minutes=-1: a number above 0"),
-    "no number": ({"max_minutes": float("nan")}, "max_minutes=nan: a number above 0"),
-}
-
-
-@pytest.mark.parametrize("case", LIMITS)
-def test_limits_that_are_none_are_refused_before_a_run_begins(case: str, sudoku_4x4: Path, tmp_path: Path) -> None:
-    limits, words = LIMITS[case]
-    with pytest.raises(ConfigError, match=words):
-        reason.train("sudoku-4x4", data=sudoku_4x4, run=tmp_path / "run", **limits)
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize("case", ARRAYS)
 def test_unfit_arrays_are_refused(case: str, tmp_path: Path) -> None:
     inputs, labels, words = ARRAYS[case]
-    with pytest.raises(DatasetError, match=words):
+    with pytest.raises(DatasetError, match=re.escape(words)):
         reason.Dataset.from_arrays(tmp_path / "set", train=(inputs, labels), vocab_size=4)
     assert not (tmp_path / "set").exists()
 
@@ -203,13 +177,10 @@ REFUSED: dict[str, tuple[Callable[[reason.Run, Path], object], str]] = {  # of a
     "labels": (lambda run, _: run.batch(np.zeros((2, 16), int), np.zeros((2, 15), int)), "labels of shape"),
     "ragged": (lambda run, _: run.steps([[1], [1, 2]], 1), "tokens (B, S) are needed"),
     "fractions": (lambda run, _: run.steps((1.5,) * 16, 1), "whole numbers (B, S) are needed, got float64"),
-    "nothing": (lambda run, _: run.steps((), 1), "whole numbers"),
     "a token": (lambda run, _: run.steps((99,) * 16, 1), "token 99 is outside the model's 0..5"),
-    "below 0": (lambda run, _: run.steps((-100,) * 16, 1), "token -100 is outside the model's 0..5"),
     "no step": (lambda run, _: run.steps(np.ones((1, 16), int), 0), "count=0: at least one step"),
-    "fewer": (lambda run, _: run.solve(BOARD, steps=-1), "steps=-1: at least one"),
-    "no try": (lambda run, _: run.solve(BOARD, restarts=0), "restarts=0: at least one is needed"),
-    "no time": (lambda run, _: run.solve(BOARD, seconds=-1.0), "seconds=-1.0: a number from 0 is needed"),
+    "no try": (lambda run, _: run.solve(BOARD, restarts=0), "restarts=0: at least 1 is needed"),
+    "no time": (lambda run, _: run.solve(BOARD, seconds=-1.0), "seconds=-1.0: at least 0 is needed"),
     "weights": (lambda run, _: reason.load(run.directory, weights="best"), "weights=best: one of auto, ema, raw"),
     "no row": (lambda run, data: reason.Dataset(data).batch(rows=0), "rows=0: at least one"),
 }
@@ -227,10 +198,3 @@ def test_errors_are_those_of_the_commands(
 def test_importing_the_package_imports_no_torch() -> None:
     code = "import sys, reason; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
-
-
-@pytest.mark.parametrize(("words", "said"), [(["--version"], reason.__version__), (["presets", "sudoku-4x4"], "4×4")])
-def test_the_package_is_a_command(words: list[str], said: str) -> None:
-    shown = subprocess.run([sys.executable, "-m", "reason", *words], capture_output=True, text=True, timeout=120)
-    assert shown.returncode == 0
-    assert said in shown.stdout

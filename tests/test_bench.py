@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,8 @@ from benchmarks.bench.original import original_step
 from benchmarks.bench.timing import Spread, Turn, in_turns
 from reason.cli import guarded
 from reason.errors import ConfigError
-from reason.evaluation.monitor import SplitMonitor
 from reason.presets import preset
 from reason.training.log import read_metrics
-from reason.training.monitor import Reading
 
 TRM = """
 import torch
@@ -87,15 +84,7 @@ def test_the_authors_code_is_timed_where_it_lies(
     checkout: Path, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With this config's sizes; `models` is theirs while it is imported and no longer."""
-    few = (
-        "--rounds",
-        "1",
-        "--steps",
-        "1",
-        "--processor-time",
-        "--original",
-        str(checkout),
-    )
+    few = ("--rounds", "1", "--steps", "1", "--processor-time", "--original", str(checkout))
     (row,) = bench("sudoku-4x4", *NARROW, "training.precision=fp32", "--training-only", *few)
     out = capsys.readouterr().out
     assert "('hidden_size', 16)" in out
@@ -106,22 +95,6 @@ def test_the_authors_code_is_timed_where_it_lies(
     assert row["ratio_to_original"]["median"] > 0
     assert not [name for name in sys.modules if name.split(".")[0] == "models"]
     assert str(checkout) not in sys.path
-
-
-@pytest.mark.slow
-def test_the_authors_code_is_timed_compiled(checkout: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """torch.compile imports what lies in `models` by name, after the model was made."""
-    (checkout / "models/common.py").write_text("SCALE = 2.0\n")
-    trm = checkout / "models/recursive_reasoning/trm.py"
-    forward = "    def forward(self):\n        return self.weight * common.SCALE\n"
-    trm.write_text(f"from models import common\n{TRM}\n{forward}")
-    (checkout / "models/losses.py").write_text(LOSSES.replace("self.model.weight", "self.model()"))
-    few = ("--rounds", "1", "--steps", "1", "--training-only", "--original", str(checkout), "--original-compiled")
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    (row,) = bench("sudoku-4x4", *NARROW, "training.precision=fp32", *few)
-    assert row["ratio_to_original"]["median"] > 0
-    for name in [name for name in sys.modules if name.split(".")[0] == "models"]:
-        del sys.modules[name]
 
 
 @pytest.mark.parametrize(("name", "message"), [
@@ -170,37 +143,6 @@ def test_minutes_to_an_accuracy(monitored_4x4: Path, here: Path, capsys: pytest.
     assert steps == [2, 2, 4, 4]  # a line of training and a reading each: what went before stays
     assert command("sudoku-4x4", "--to-accuracy", "99") == 1
     assert "a share above 0 and at most 1" in capsys.readouterr().err
-
-
-def test_training_ends_at_the_first_reading_that_is_high_enough(
-    monitored_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def read(self: SplitMonitor, model: object, ema: object, step: int) -> Reading:
-        time.sleep(1)
-        return Reading(step, step / 10, 0.5, 11, 0.1)
-
-    monkeypatch.setattr(SplitMonitor, "read", read)
-    words = ("sudoku-4x4", *NARROW, f"data.directory={monitored_4x4}", "training.monitor.every=1")
-    (row,) = bench(*words, "--to-accuracy", "0.15")
-    assert (row["reached"], row["step"], row["exact"]) == (True, 2, 0.2)
-    assert 60 * row["minutes"] > 2, "two readings of a second"
-
-
-def test_a_set_without_a_validation_split_leaves_no_run(
-    sudoku_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command("sudoku-4x4", *NARROW, f"data={sudoku_4x4}", "--to-accuracy", "0.5") == 1
-    assert "sudoku-4x4 has no validation split to read an accuracy from" in capsys.readouterr().err
-    assert list(here.iterdir()) == []
-
-
-def test_a_file_that_cannot_be_written_is_refused_before_the_measurement(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("benchmarks.bench.__main__._on", lambda *_: pytest.fail("it was measured"))
-    for file in ("nowhere/b.json", "."):
-        assert command("sudoku-4x4", "--json", file) == 1
-        assert f"--json {file}: name a file in a folder that is there" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("words", "message"), [

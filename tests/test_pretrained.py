@@ -9,9 +9,9 @@ import reason
 from reason.cli import main
 from reason.cli.compare import read_evaluation
 from reason.errors import ConfigError
+from reason.extensions.export.card import markdown
 from reason.presets import PRESETS
 from reason.pretrained import FOLDER, card, find_run
-from reason.pretrained.card import markdown
 from reason.runs.results import settings_of
 
 NAMES = reason.pretrained_models()

@@ -9,7 +9,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from datasets_gen.extensions.declared.relations import partitioned
 from datasets_gen.layout import DatasetError, Split, read_split, write_dataset
 from datasets_gen.puzzles import puzzle_of
 from datasets_gen.structure import Relation, Structure
@@ -91,12 +90,6 @@ def test_a_structure_whose_instances_do_not_fit_is_refused(tmp_path: Path, relat
     assert not (tmp_path / "set").exists()
 
 
-def test_relations_without_a_structure_are_refused(tmp_path: Path) -> None:
-    written(tmp_path / "set", structure=None)
-    with pytest.raises(DatasetError, match=r"dataset\.json declares none"):
-        read_split(tmp_path / "set", "train")
-
-
 TINY = (
     "model.mixer=relations model.symbols=true model.positions=none model.puzzle_emb_len=0 model.hidden_size=8 "
     "model.num_heads=1 model.expansion=1 model.h_cycles=1 model.l_cycles=2 model.q_from=mean data.hints=2 "
@@ -106,13 +99,12 @@ TINY = (
 TERMS = "model.noise=additive loss.weights.equil_z=1 loss.weights.rh_stable_z=1 loss.weights.rep_x=1"
 
 
-@pytest.mark.parametrize("extra", ["", TERMS], ids=["plain", "dynamics"])
 def test_training_on_relations_resumes_to_the_bit_and_is_evaluated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extra: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "set")
-    words = ["train", "sudoku-4x4", "data=set", *TINY.split(), *extra.split()]
+    words = ["train", "sudoku-4x4", "data=set", *TINY.split(), *TERMS.split()]
     assert main([*words, "run=whole"]) == 0
     assert main([*words, "run=half", "--max-steps", "4"]) == 0
     assert main(["train", "run=half", "--resume"]) == 0
@@ -146,13 +138,3 @@ def test_a_declared_puzzle_is_solved_as_it_is_typed(
     assert told["task"]["name"] == "futoshiki"
     assert told["rules_hold"] is False  # an untrained network
     assert "broken" in told["mistake"] or "where the question" in told["mistake"]
-
-
-def test_instances_that_fill_the_board_become_groups() -> None:
-    lines = ((0, 1), (2, 3), (0, 2), (1, 3), (0, 3))  # rows, columns, a diagonal
-    different = Relation(name="different", rule=["alldifferent", "x"], instances=lines)
-    groups, (seen, hidden, less) = partitioned([different, LESS], [], 4, {})
-    assert groups == {"different_1": (0, 0, 1, 1), "different_2": (0, 1, 0, 1)}
-    assert (seen.instances, seen.seen) == (lines[4:], True)
-    assert (hidden.name, hidden.instances, hidden.seen) == ("different_in_groups", lines[:4], False)
-    assert less == LESS

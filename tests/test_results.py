@@ -81,23 +81,6 @@ def test_a_run_is_kept_and_seeds_make_a_row(
     assert results.spread([100 * exact[2] for exact in shares]) in row
 
 
-def test_an_exported_model_is_kept_by_its_card(half: Path) -> None:
-    assert main(["evaluate", "half", "steps=2", "name=e"]) == 0
-    (half / "metrics.jsonl").unlink()
-    (half / "card.json").write_text(json.dumps({"step": 2, "seconds": 90.0}))
-    kept = results.keep(half / "evaluation/e")
-    assert (kept["puzzle_steps"], kept["minutes"]) == (16, 1.5)
-
-
-def test_sets_that_are_gone_were_made_as_the_config_or_the_card_says(tmp_path: Path) -> None:
-    gone = {"directory": f"{tmp_path}/gone", "generate": {"name": "sudoku", "size": 4}}
-    assert results.sets_made_by(tmp_path, gone) == "sudoku --size 4 --seed 0"
-    portable = gone | {"generate": {}}
-    assert results.sets_made_by(tmp_path, portable) == "a set of unknown origin"
-    (tmp_path / "card.json").write_text(json.dumps({"data": [{"made_by": "python -m datasets_gen maze --size 7"}]}))
-    assert results.sets_made_by(tmp_path, portable) == "maze --size 7"
-
-
 def test_an_entry_of_the_log_says_what_was_asked_and_how_large_the_trial_was() -> None:
     run = {
         "preset": "p", "changes": {}, "seed": 0, "trained_on": "d", "puzzle_steps": 8, "minutes": 1.0, "parameters": 5,

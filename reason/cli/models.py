@@ -8,8 +8,8 @@ from rich.table import Table
 from datasets_gen.plugins import nearest
 from datasets_gen.typed import Parser, typed
 from reason.errors import ConfigError
-from reason.pretrained import card, pretrained_models
-from reason.pretrained.card import markdown, per_cent
+from reason.pretrained import FOLDER, card, pretrained_models
+from reason.report.section import share
 
 DESCRIPTION = """List the trained models that come with the package, with their figures, or show the card of one.
 
@@ -25,7 +25,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("name", nargs="?")
     name, names = parser.parse_args(argv).name, pretrained_models()
     if name in names:
-        print(typed(markdown(card(name)).split("---\n", 2)[2].strip()))
+        print(typed((FOLDER / name / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2].strip()))
         return 0
     if name is not None:
         raise ConfigError(f"no model {name}; {nearest(name, names)}models are {', '.join(names) or 'none'}")
@@ -37,10 +37,10 @@ def main(argv: list[str]) -> int:
         its = card(name)
         figures = []
         for one in its["evaluations"]:
-            exact, trained = one["exact_by_step"], min(its["trained_steps"], one["steps"])
-            at = {1: exact[0], trained: exact[trained - 1], one["steps"]: exact[-1]}
-            shares = ", ".join(f"{per_cent(share)} at step {step}" for step, share in at.items())
-            figures.append(f"{one['set']}: {shares} (n {one['puzzles']:,})")
+            exact, steps, trained = one["exact_by_step"], one["steps"], min(its["trained_steps"], one["steps"])
+            beyond = f", {share(exact[-1])} at step {steps}" if steps > trained else ""
+            begins = f"{share(exact[0])} at step 1, {share(exact[trained - 1])} at step {trained}"
+            figures.append(f"{one['set']}: {begins}{beyond} (n {one['puzzles']:,})")
         view.add_row(name, f"{its['parameters']:,}", f"{its['bytes'] / 1000:,.0f}", "\n".join(figures))
     Console().print(view)
     return 0

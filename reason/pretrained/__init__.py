@@ -8,19 +8,19 @@ from typing import Any
 
 from reason.errors import ConfigError
 from reason.files import read_json
-from reason.pretrained.card import FILE
 
 FOLDER = Path(__file__).parent
+CARD = "card.json"
 
 
 def pretrained_models() -> list[str]:
     """The names of the models that come with the package."""
-    return sorted(path.parent.name for path in FOLDER.glob(f"*/{FILE}"))
+    return sorted(path.parent.name for path in FOLDER.glob(f"*/{CARD}"))
 
 
 def card(name: str) -> dict[str, Any]:
     """A model's card: what it solves, its data and seed, accuracy by step with n, and the commands that made it."""
-    return read_json(FOLDER / name / FILE)
+    return read_json(FOLDER / name / CARD)
 
 
 def find_run(source: Path | str) -> Path:

@@ -63,7 +63,7 @@ def provenance(results: Results) -> list[str]:
     r = results
     said = [
         f"Run {r['run']}, of preset {r['preset']}, has {r['parameters']:,} parameters. Its {r['weights']} weights "
-        f"after optimizer step {r['checkpoint_step']:,} are read; training took {r['trained_steps']} steps.",
+        f"after optimizer step {r['checkpoint_step']:,} are read; it was trained for {r['trained_steps']} steps.",
         f"They were read on {r['puzzles']:,} puzzles of the {r['split']} split of {r['dataset']} (SHA-256 "
         f"{r['fingerprint']}), {r['steps']} supervision steps each, in {r['precision']} on {r['device']}, by version "
         f"{r['version']}.",

@@ -33,9 +33,10 @@ def test_products_are_differentiable_in_the_point(product: J.Product) -> None:
     assert torch.autograd.gradcheck(lambda point: product(f, point, v), z.requires_grad_())
 
 
-@pytest.mark.parametrize("product", [J.jvp, J.vjp])
-@pytest.mark.parametrize("mixer", ["attention", "mlp"])
-@pytest.mark.parametrize("kind", ["f_h", "cycle", "step"])
+@pytest.mark.parametrize(
+    ("product", "mixer", "kind"),
+    [(J.jvp, "attention", "f_h"), (J.vjp, "mlp", "f_h"), (J.vjp, "attention", "cycle"), (J.jvp, "mlp", "step")],
+)
 def test_every_map_of_a_model(product: J.Product, mixer: str, kind: str) -> None:
     """Weights get a gradient through the product, and the map is whole: no gradient truncation shortens it."""
     own = {"mixer": mixer, "positions": "rotary" if mixer == "attention" else "none", "puzzle_emb_len": 1}

@@ -38,11 +38,6 @@ def test_the_batch_size_changes_nothing(trained: tuple[torch.nn.Module, PuzzleDa
         assert run["cell_by_step"] == pytest.approx(runs[0]["cell_by_step"])
 
 
-def test_a_limit_takes_the_first_puzzles(trained: tuple[torch.nn.Module, PuzzleData]) -> None:
-    model, data = trained
-    assert read(model, data, 1, 4, limit=6)["puzzles"] == 6
-
-
 @pytest.mark.parametrize(
     ("share", "count", "low", "high"),
     [(0.0, 10, 0.0, 0.2775), (0.5, 10, 0.2366, 0.7634), (1.0, 10, 0.7225, 1.0), (0.95, 1000, 0.9347, 0.9618)],

@@ -10,14 +10,12 @@ import torch
 from evaluators import evaluator_of, read, shaken, small
 from torch import Tensor
 
-from datasets_gen.puzzles import Puzzle
 from reason.cli import main
 from reason.context import Context
 from reason.data import PuzzleData
-from reason.errors import ConfigError
 from reason.evaluation.config import STUDIES, EvaluationConfig, Study
 from reason.evaluation.decimation import DECIDED, Decimation
-from reason.evaluation.evaluator import Evaluator, decimation, default_steps
+from reason.evaluation.evaluator import default_steps
 from reason.evaluation.studies.boards import think
 from reason.losses.lm import probabilities
 from reason.models.base import Batch, Readout, Reasoner, Shape
@@ -61,16 +59,6 @@ def test_the_clue_is_the_one_that_the_rule_names() -> None:
     want = [chosen(one.double().numpy(), open_.numpy()) for one, open_ in zip(logits, still, strict=True)]
     assert [int(row.int().argmax()) if row.any() else None for row in new] == want
     assert want.count(None) > 5  # puzzles all of whose cells are given or decided
-
-
-def test_the_rules_say_what_is_solved(sudoku_4x4: Path) -> None:
-    data = PuzzleData(sudoku_4x4, "test")
-    rows = torch.arange(3)
-    batch = data.take(rows)
-    found = evaluator_of(small(data.shape), data, 2, 5, decimation=1).decimation(batch.inputs, rows)
-    assert found is not None
-    wrong = batch.labels.roll(1, dims=1)
-    assert found.solved(torch.cat([batch.labels[:2], wrong[2:]])).tolist() == [True, True, False]
 
 
 class Twins(NamedTuple):
@@ -162,22 +150,6 @@ def test_boards_show_what_the_pass_answered(sudoku_4x4: Path) -> None:
         passed = [r.answer for r in evaluator.decimation(batch.inputs, torch.arange(4)).unroll(model, batch, 6)]
     thoughts = think(model, batch, 6, decimated=partial(evaluator.decimation, rows=torch.arange(4)))
     assert (np.stack([thought.answers for thought in thoughts], axis=1) == torch.stack(passed).numpy()).all()
-
-
-def test_clues_are_never_decided(sudoku_4x4: Path) -> None:
-    data = PuzzleData(sudoku_4x4, "test")
-    evaluator = evaluator_of(small(data.shape), data, 2, 5, decimation=1)
-    assert isinstance(evaluator.puzzle, Puzzle)
-    questions = data.take(torch.arange(len(data))).inputs
-    assert torch.equal(decimation(evaluator.puzzle, questions, 1, "softmax", nothing).open, questions == 1)
-
-
-def test_a_set_of_no_known_family_is_refused(sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = PuzzleData(sudoku_4x4, "test")
-    monkeypatch.setattr(Evaluator, "puzzle", None)
-    evaluator = Evaluator(small(data.shape), data, EvaluationConfig(decimation=2), 2, progress=False)
-    with pytest.raises(ConfigError, match="of no known family, so open cells are not known"):
-        evaluator.decimation(data.inputs, torch.arange(len(data)))
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """One pass for all consumers: who is stepped, what is left out, who pays, and one's own consumer on every road."""
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +18,6 @@ from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import STUDIES, EvaluationConfig, Study
 from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator, StepColumns, default_steps, evaluate
-from reason.evaluation.studies.boards import Boards
 from reason.evaluation.studies.by_step import Rules
 from reason.evaluation.suite import CONSUMERS, SECTIONS, consumers_of, print_results, write_report
 from reason.models.base import Shape
@@ -200,18 +198,6 @@ def test_a_consumer_of_ones_own_takes_every_road(
     for words in ("How large states are", number, "Of the first part."):
         assert words in page
     assert (tmp_path / "norms.png").read_bytes().startswith(b"\x89PNG")
-
-
-OWN = [section.key for section in SECTIONS if not section.tables.__module__.startswith("reason.extensions")]
-
-
-def test_every_key_of_an_evaluation_has_its_consumer_and_section(trained: Trained) -> None:
-    """Sections of results are shown; nothing is shown that no consumer gives."""
-    found = set(read(*trained, 2, 50))
-    assert set(OWN) - {"training"} <= found  # which metrics.jsonl gives
-    lists = {key for key in found if re.search("_by_step$", key)}
-    assert found - lists - {section.key for section in SECTIONS} == {"puzzles", "unscored", "seconds"}
-    assert Boards in CONSUMERS
 
 
 class Tries(BaseConfig):

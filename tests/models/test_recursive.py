@@ -181,12 +181,6 @@ def test_the_averaged_equation_is_its_euler_steps(substeps: int) -> None:
     torch.testing.assert_close(model.step(start, x), (z_h, z_l))
 
 
-def test_an_input_state_carries_no_gradient() -> None:
-    _, start, x = begun(initial="input")
-    assert x.x.requires_grad
-    assert not any(z.requires_grad for z in start)
-
-
 @pytest.mark.parametrize("states", [1, 2])
 def test_the_input_state_is_x_where_the_readout_looks(states: int) -> None:
     model, start, x = begun(states=states)

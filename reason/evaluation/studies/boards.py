@@ -59,23 +59,13 @@ def think(
 
 
 def examples_of(exact: np.ndarray, count: int) -> tuple[list[int], list[int]]:
-    """Up to `count` solved and failed puzzles each, (T, N) exact -> their columns; evenly spread over the split.
+    """Up to `count` solved and failed puzzles each, (T, N) exact -> their columns; evenly spread over the split."""
 
-    Solved ones are ranked by the step at which they came out right, latest first, half of the choice: they show more.
-    """
-    last = exact[-1]
-    solved, failed = np.flatnonzero(last), np.flatnonzero(~last)
-    wrong_steps = (~exact[:, solved]).sum(0)
-    late = solved[np.argsort(-wrong_steps, kind="stable")][: (count + 1) // 2]
-    rest = np.setdiff1d(solved, late)
-    some = [int(i) for i in (*late, *_spread(rest, count - len(late)))]
-    return some, [int(i) for i in _spread(failed, count)]
+    def some(right: np.ndarray) -> list[int]:
+        found = np.flatnonzero(right)
+        return [int(found[i]) for i in np.linspace(0, len(found) - 1, min(count, len(found))).round().astype(int)]
 
-
-def _spread(numbers: np.ndarray, count: int) -> np.ndarray:
-    if len(numbers) <= count:
-        return numbers
-    return numbers[np.linspace(0, len(numbers) - 1, count).round().astype(int)] if count > 0 else numbers[:0]
+    return some(exact[-1]), some(~exact[-1])
 
 
 class Boards(Consumer):

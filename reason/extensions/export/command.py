@@ -7,9 +7,9 @@ from pathlib import Path
 from datasets_gen.typed import Parser, quoted, typed
 from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
+from reason.extensions.export.card import per_cent, shown_steps
 from reason.extensions.export.model import STORED, export_run
 from reason.files import readable_size
-from reason.pretrained.card import per_cent, shown_steps
 from reason.runs.directory import run_and_config
 from reason.runs.reading import refuse_unreadable
 

@@ -11,7 +11,7 @@ from typing import Any
 from datasets_gen.typed import Parser, quoted, typed
 from reason.errors import ConfigError
 from reason.files import read_json
-from reason.pretrained.card import FILE
+from reason.pretrained import CARD
 from reason.runs.directory import ROOT, refuse_no_run
 from reason.runs.folders import new_path, plain_name
 
@@ -29,7 +29,7 @@ PULL = """Fetch a model that `reason push` put on the Hugging Face hub. Weights 
   reason solve runs/mine PUZZLE
 
 Needs huggingface_hub: pip install 'recursive-reasoners[hub]'."""
-PATTERNS = ["config.json", FILE, "README.md", "checkpoints/*/*.json", "checkpoints/*/*.safetensors"]
+PATTERNS = ["config.json", CARD, "README.md", "checkpoints/*/*.json", "checkpoints/*/*.safetensors"]
 
 
 def push(argv: list[str]) -> int:
@@ -40,10 +40,10 @@ def push(argv: list[str]) -> int:
     parser.add_argument("--private", action="store_true", help="a new repository is visible to you alone")
     arguments = parser.parse_args(argv)
     folder, repository = arguments.folder, arguments.repository
-    if not (folder / FILE).is_file():
+    if not (folder / CARD).is_file():
         raise ConfigError(f"{folder} is no exported model; first make one: reason export RUN models/NAME")
     refuse_no_run(folder, str(folder), "export it again")
-    message = f"{read_json(folder / FILE).get('name', folder.name)}, by reason export"
+    message = f"{read_json(folder / CARD).get('name', folder.name)}, by reason export"
     with _hub(repository) as hub:
         address = hub.create_repo(repository, private=arguments.private, exist_ok=True)
         hub.upload_folder(

@@ -24,8 +24,8 @@ from reason.config.overrides import Changes, as_typed, changes_between, derive, 
 from reason.config.schema import Config
 from reason.data.config import GenerateConfig
 from reason.errors import ConfigError
+from reason.extensions.export.card import write_card
 from reason.presets import PRESETS
-from reason.pretrained.card import write_card
 from reason.runs.directory import chosen_checkpoint, create_run, read_record, read_shape, which_weights
 from reason.runs.evaluation import evaluate_run
 from reason.runs.folders import new_path

@@ -35,7 +35,7 @@ from reason.evaluation.states import parts
 from reason.extensions.export.onnx_readme import readme
 from reason.models.base import Batch, Reasoner
 from reason.models.layout import IMPOSSIBLE, LaidOut
-from reason.pretrained.card import FILE
+from reason.pretrained import CARD
 from reason.rollout import Halting, exact_logit, unroll
 from reason.runs.directory import accept_shape, load_run, read_record
 from reason.runs.folders import new_path
@@ -183,7 +183,7 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
             "answers": steps * len(tokens),
             "equal": free.equal(expected),  # each on its own way from the first state
         }
-        (folder / FILE).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+        (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
         (folder / "README.md").write_text(readme(card, tokens[0].tolist(), board_of(tokens, card)), encoding="utf-8")
     return card
 

@@ -14,8 +14,8 @@ from reason.cli import main
 from reason.config.overrides import derive, override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.extensions.export.card import markdown
 from reason.extensions.export.model import _command, export_run
-from reason.pretrained.card import markdown
 
 WORDS = ["evaluation.weights=ema", "steps=3", "evaluation.limit=6"]
 

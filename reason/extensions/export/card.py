@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from reason.errors import printable
+from reason.pretrained import CARD
 
 Card = Mapping[str, Any]
-FILE = "card.json"
 
 
 def write_card(folder: Path, card: Card) -> None:
     """card.json and README.md."""
-    (folder / FILE).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(markdown(card), encoding="utf-8")
 
 
