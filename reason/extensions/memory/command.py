@@ -40,8 +40,8 @@ def main(argv: list[str]) -> int:
     shapes = [shape_of(read_metadata(directory, "train")) for directory in made]
     shape = max(shapes, key=lambda shape: shape.seq_len) if made else preset(words[0]).shape
     memory = estimate_memory(config, shape, computed, device.type)
-    how = f"{computed} on {device}"
-    print(f"memory of {config.name}: {config.training.batch_size} rows of {shape.seq_len} cells, {how}")
+    rows = config.training.batch_size
+    print(f"memory of {config.name}: {rows} rows of {shape.seq_len} cells, {computed} on {device}")
     for name, size in (vars(memory) | {"in all": memory.total}).items():
         print(f"  {name:12}{readable_size(size):>10}")
     print("counted in eager mode on tensors without memory; CUDA itself takes 0.3 to 0.6 GB more")

@@ -15,6 +15,7 @@ from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, interval, share
 
 Bins = tuple[str, list[str], np.ndarray]  # what is counted, names of the bins, the bin of every puzzle (N,)
+KEYS = ("exact", "valid")
 MANY = 8  # more different values than this are put into quartiles
 
 
@@ -28,13 +29,11 @@ class Difficulty(Consumer):
         if (bins := difficulty(puzzle, data.ratings_of(examples), statistics)) is None:
             return {"difficulty": None}
         name, names, index = bins
-        rows = []
-        for b, label in enumerate(names):
-            inside = index == b
-            row: dict[str, Any] = {"bin": label, "puzzles": int(inside.sum())}
-            for key in ("exact", "valid"):
-                row[f"{key}_by_step"] = seen[key][:, inside].mean(1).tolist() if key in seen else None
-            rows.append(row)
+        rows = [
+            {"bin": label, "puzzles": int((index == b).sum())}
+            | {f"{key}_by_step": seen[key][:, index == b].mean(1).tolist() if key in seen else None for key in KEYS}
+            for b, label in enumerate(names)
+        ]
         return {"difficulty": {"by": name, "bins": rows}}
 
 

@@ -54,10 +54,7 @@ def radius(model: Reasoner, state: State, context: Context) -> float:
 
 
 def trace(model: Reasoner, state: State, context: Context) -> float:
-    """tr(∂g/∂z)/N by Hutchinson's estimate with 16 probes; below 1 the mean real part contracts.
-
-    N counts the numbers that lie inside.
-    """
+    """tr(∂g/∂z)/N by Hutchinson's estimate with 16 probes, N the numbers inside; below 1 it contracts on average."""
     f, z = model.map_inside(state, context, "cycle")
     inside = 1.0 if context.mask is None else context.mask.mean().item()
     return estimated_diagonal(f, z, probes=16).mean().item() / inside

@@ -29,21 +29,13 @@ VARIATIONS: dict[Variation, str] = {
 }
 SIGMA = 0.1  # of the noise, relative to the state's root mean square
 FOR_RESTARTS = 1  # what a puzzle's random numbers are for: `FOR_STARTS` of the core is another purpose
-BY_RULES = "; right by the rules"
 
 
-class RestartSeeds(PuzzleSeeds):
-    """The random numbers of one restart of each of B puzzles."""
-
-    def symmetries(self, symmetry: GridSymmetry, restart: int, device: torch.device) -> Moved:
-        """A random symmetry for each puzzle's restart number `restart`, 0 for the first."""
-        generator = torch.Generator()
-        rows = [
-            draw_symmetries(1, symmetry, generator.manual_seed(int(stream.integers(2**32))), restart)
-            for stream in self.streams
-        ]
-        names, sources = zip(*rows, strict=True)
-        return Moved(*(None if part[0] is None else torch.cat(part).to(device) for part in (names, sources)))
+def symmetries(seeds: PuzzleSeeds, symmetry: GridSymmetry, restart: int, device: torch.device) -> Moved:
+    """A random symmetry for each puzzle's restart number `restart`, 0 for the first."""
+    draws = [torch.Generator().manual_seed(int(stream.integers(2**32))) for stream in seeds.streams]
+    names, sources = zip(*(draw_symmetries(1, symmetry, draw, restart) for draw in draws), strict=True)
+    return Moved(*(None if part[0] is None else torch.cat(part).to(device) for part in (names, sources)))
 
 
 class Restarts(Consumer):
@@ -57,25 +49,19 @@ class Restarts(Consumer):
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
-        settings, puzzle = evaluator.settings, evaluator.puzzle
+        puzzle, vary, count = evaluator.puzzle, evaluator.settings.vary, evaluator.settings.restarts
         symmetry = None if puzzle is None else puzzle.symmetry
-        count = settings.restarts
         self.steps = evaluator.steps
-        self.counts: dict[Variation, int] = dict.fromkeys(VARIATIONS, count)
-        if symmetry is None:
-            del self.counts["symmetry"]
-        else:
-            self.counts["symmetry"] = symmetry.distinct(count)
-        if settings.vary != "all":
-            if settings.vary not in self.counts:
-                raise ConfigError("evaluation.vary=symmetry: this puzzle has no symmetry; type evaluation.vary=initial")
-            self.counts = {settings.vary: self.counts[settings.vary]}
-        kept = symmetry is None or symmetry.keeps_label
-        self.by_rules = [kind for kind in self.counts if evaluator.rules or (kind == "symmetry" and not kept)]
+        if symmetry is None and vary == "symmetry":
+            raise ConfigError("evaluation.vary=symmetry: this puzzle has no symmetry; type evaluation.vary=initial")
+        self.counts: dict[Variation, int] = {}  # of restarts, the pass itself included
+        for kind in VARIATIONS:
+            if vary in ("all", kind) and (kind != "symmetry" or symmetry is not None):
+                self.counts[kind] = count if symmetry is None or kind != "symmetry" else symmetry.distinct(count)
+        changes = symmetry is not None and not symmetry.keeps_label
+        self.by_rules = [kind for kind in self.counts if evaluator.rules or (kind == "symmetry" and changes)]
         passes = sum(self.counts.values()) - len(self.counts)
-        self.cost = (
-            f"restarts: {passes} passes over {len(evaluator.examples):,} puzzles, to vary {', '.join(self.counts)}"
-        )
+        self.cost = f"restarts: {passes} more passes, to vary {', '.join(self.counts)}"
         first = torch.Generator(evaluator.data.device).manual_seed(evaluator.seed)
         size = evaluator.data.shape.seq_len
         self.key = torch.randint(1, 2**62, (size,), generator=first, device=evaluator.data.device)
@@ -97,11 +83,11 @@ class Restarts(Consumer):
         """(B,) arrays of restart `number` of a record's batch; the pass goes on as if there were none."""
         evaluator, batch, rows, moved = self.evaluator, record.batch, record.rows, STILL
         assert rows is not None, "those of a pass"
-        seeds = RestartSeeds(rows, evaluator.seed, FOR_RESTARTS, number, list(VARIATIONS).index(kind))
+        seeds = PuzzleSeeds(rows, evaluator.seed, FOR_RESTARTS, number, list(VARIATIONS).index(kind))
         if kind == "symmetry":
             assert evaluator.puzzle is not None
             assert evaluator.puzzle.symmetry is not None
-            moved = seeds.symmetries(evaluator.puzzle.symmetry, number, rows.device)
+            moved = symmetries(seeds, evaluator.puzzle.symmetry, number, rows.device)
 
         def noisy(state: State) -> State:
             return mapped(state, lambda z: z + SIGMA * size_of_rows(z) * seeds.normal(z))
@@ -145,7 +131,7 @@ class Restarts(Consumer):
         return {
             "restarts": {
                 kind: {
-                    "what": VARIATIONS[kind] + (BY_RULES if kind in self.by_rules else ""),
+                    "what": VARIATIONS[kind] + "; right by the rules" * (kind in self.by_rules),
                     "rows": restart_table(restarts_of(seen, kind)),
                 }
                 for kind in self.counts

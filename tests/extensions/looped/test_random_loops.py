@@ -103,7 +103,7 @@ def test_the_gradient_is_that_of_the_whole_unroll(supervision: str) -> None:
 
 @pytest.mark.parametrize(("name", "key", "value", "words"), [
     ("stars-small", "model.kind", "recursive", "stars-small is a looped model"),
-    ("sudoku-6x6", "model.kind", "looped", "start from a looped preset"),
+    ("sudoku-6x6", "model.kind", "looped", "start from another preset"),
     ("stars-small", "model.h_cycles", "3", "a recursive model has it, and this one is looped"),
     ("sudoku-6x6", "model.norm_placement", "pre", "a looped model has it, and this one is recursive"),
     ("stars-small", "loss.weights.q_halt", "0.5", "type loss.weights.q_halt=0"),

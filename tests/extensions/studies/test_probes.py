@@ -78,10 +78,6 @@ def test_the_growth_rate_is_the_logarithm_of_the_radius(values: tuple[float, flo
     assert rate == pytest.approx(math.log(abs(values[0])), abs=0.03)
 
 
-def test_a_constant_map_forgets_a_push_at_once_without_nan() -> None:
-    assert P.growth_rate(*begun(diagonal(0.0, 0.0, shift=1.0), puzzles(1)), steps=3) < -20
-
-
 @pytest.mark.parametrize("states", [1, 2])
 def test_the_oscillation_is_that_of_the_low_states_of_the_path(states: int) -> None:
     model = precise(small(Shape(seq_len=3, vocab_size=4), hidden_size=4, h_cycles=2, l_cycles=2, states=states, dt=0.5))
