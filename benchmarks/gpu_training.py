@@ -82,7 +82,7 @@ def pack(run: Path, packed: Path) -> None:
     thin.mkdir(parents=True)
     for name in ("config.json", "metrics.jsonl"):
         shutil.copy(run / name, thin)
-    save_checkpoint(thin, step_of(folder), weights, average, {"step": step_of(folder)}, keep=1)
+    save_checkpoint(thin, step_of(folder), weights, average, {"step": step_of(folder)})
     with tarfile.open(packed, "w:gz") as archive:
         archive.add(thin, run.name)
     shutil.rmtree(thin.parent)

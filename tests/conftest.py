@@ -202,6 +202,3 @@ def _undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-golden", action="store_true", help="write tests/golden anew: say why in the commit")
-    parser.addoption(
-        "--kills", type=int, default=5, help="at random moments, of each family, in tests/training/test_kill.py"
-    )

@@ -16,7 +16,7 @@ from reason.data import PuzzleData, Sampler, augment, draw_symmetries, give_hint
 from reason.models.base import IGNORE, Batch
 
 
-@pytest.fixture(scope="module", params=[4, 6, 9])
+@pytest.fixture(scope="module", params=[4, 9])
 def sudoku(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PuzzleData:
     words = f"sudoku --size {request.param} --train 20 --test 0 --seed 3"
     return PuzzleData(make_set(words, tmp_path_factory.mktemp("sets") / "sudoku"), "train")
@@ -97,12 +97,10 @@ def test_hints_fill_empty_cells_in_from_the_answer(sudoku: PuzzleData) -> None:
     often = changed.float().mean(0)[blank]
     assert often.sum().item() == pytest.approx(1, abs=0.05)  # (1 + 2 + 3) / 6
     assert (often - often.mean()).abs().max() < 5 * (often.mean() / 6000) ** 0.5
-    given = give_hints(batch, symbols, 1000, torch.Generator().manual_seed(0))  # no more than cells are empty
-    assert (given.inputs == batch.labels).all(1).any()
 
 
 def test_every_group_is_drawn_once_an_epoch(sudoku: PuzzleData) -> None:
-    sampler = Sampler(sudoku, 8, seed=0, symmetry=None)
+    sampler = Sampler(sudoku, 8, seed=0)
     drawn = torch.cat([sampler.draw().inputs for _ in range(15)])  # 120 puzzles: 6 epochs of 20
     for epoch in drawn.split(20):
         _, counts = torch.cat([sudoku.inputs.long(), epoch]).unique(dim=0, return_counts=True)
@@ -111,7 +109,7 @@ def test_every_group_is_drawn_once_an_epoch(sudoku: PuzzleData) -> None:
 
 def test_the_stream_goes_on_where_its_state_was_taken(sudoku: PuzzleData) -> None:
     """Of batches larger than the set, moved and with hints."""
-    settings = {"symmetry": task_of(sudoku.metadata).symmetry, "hints": 2}
+    settings = {"augmented": True, "hints": 2}
     first, second = (Sampler(sudoku, 64, seed=seed, **settings) for seed in (5, 99))
     assert not torch.equal(first.draw().inputs, second.draw().inputs)
     second.load_state_dict(first.state_dict())
@@ -163,7 +161,7 @@ def test_a_large_set_gives_what_a_small_one_gives(
     assert large.scored_examples(20).tolist() == small.scored_examples(20).tolist() != [*range(20)]
     for ours, theirs in zip(large.tokens_of(some), small.tokens_of(some), strict=True):
         assert (ours == theirs).all()
-    samplers = [Sampler(data, 8, seed=0, symmetry=None) for data in (small, large)]
+    samplers = [Sampler(data, 8, seed=0) for data in (small, large)]
     for _ in range(9):
         for ours, theirs in zip(*(sampler.draw()[:3] for sampler in samplers), strict=True):
             assert torch.equal(ours, theirs)

@@ -278,7 +278,7 @@ def evaluated(trainer: Trainer) -> None:
     model, training = trainer.model, trainer.model.training
     model.eval()
     try:
-        for record in unroll(model, trainer.carry.batch, STEPS):
+        for record in unroll(model, trainer.carries[0].batch, STEPS):
             record.readout  # noqa: B018
     finally:
         model.train(training)

@@ -85,7 +85,7 @@ def original_step(
         except ImportError as error:
             raise ConfigError(f"--original {directory}: {error}; install what that code imports") from None
     head.train()
-    optimizer = build_optimizer(list(head.parameters()), config.optimizer, device)
+    optimizer = build_optimizer(list(head.parameters()), config.optimizer)
     stepped = torch.compile(head, dynamic=False) if compiled else head
     draw = _puzzles(config.training.batch_size, shape, device)
     blank = torch.ones(config.training.batch_size, shape.seq_len, dtype=torch.int64, device=device)

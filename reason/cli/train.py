@@ -138,19 +138,17 @@ def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
 
 def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]:
     """The run to resume, unpacked if an archive was named, and the remaining words."""
-    archives = [word for word in words if is_archive(word)]
-    run_name = pairs.pop("run", None)
-    if run_name is None and not archives:
+    archives, run = [word for word in words if is_archive(word)], pairs.pop("run", None)
+    if run is not None and is_archive(run):
+        archives, run = [*archives, run], None
+    if run is None and not archives:
         raise ConfigError("--resume needs the run to go on with: type run=DIR")
-    if run_name is not None and is_archive(run_name):
-        archives, run_name = [*archives, run_name], None
     if len(archives) > 1:
         raise ConfigError(f"one archive at a time, got {' '.join(archives)}")
-    if not archives:
-        if Path(str(run_name)).is_file():
-            raise ConfigError(f"{run_name} is a file; --resume needs a run's folder, or its archive ({PACKED})")
-        return Path(str(run_name)), words
-    archive = Path(archives[0])
-    run = extension("pack", "archive").unpacked(archive, Path(run_name) if run_name else None)
-    print(f"{archive} unpacked to {run}")
-    return run, [word for word in words if word != archives[0]]
+    if run is not None and not archives:
+        if Path(run).is_file():
+            raise ConfigError(f"{run} is a file; --resume needs a run's folder, or its archive ({PACKED})")
+        return Path(run), words
+    folder = extension("pack", "archive").unpacked(Path(archives[0]), Path(run) if run else None)
+    print(f"{archives[0]} unpacked to {folder}")
+    return folder, [word for word in words if word not in archives]

@@ -2,9 +2,9 @@
 
 from reason.data.augmentation import STILL, Moved, augment, draw_symmetries, give_hints
 from reason.data.config import DataConfig
-from reason.data.puzzles import PuzzleData, Sampler, by_relation, shape_of, shape_of_puzzle, task_of
+from reason.data.puzzles import PuzzleData, Sampler, TrainingSets, by_relation, shape_of, shape_of_puzzle, task_of
 
 __all__ = [
-    "STILL", "DataConfig", "Moved", "PuzzleData", "Sampler", "augment", "by_relation", "draw_symmetries",
-    "give_hints", "shape_of", "shape_of_puzzle", "task_of",
+    "STILL", "DataConfig", "Moved", "PuzzleData", "Sampler", "TrainingSets", "augment", "by_relation",
+    "draw_symmetries", "give_hints", "shape_of", "shape_of_puzzle", "task_of",
 ]  # fmt: skip

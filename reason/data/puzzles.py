@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datasets_gen.layout import DatasetError, Metadata, parts, read_split
-from datasets_gen.structure import GridSymmetry, Structure
+from datasets_gen.layout import DatasetError, Metadata, read_split
+from datasets_gen.structure import Structure
 from reason.data.augmentation import augment, give_hints
 from reason.models.base import IGNORE, Batch, Shape
 
@@ -77,15 +78,12 @@ class PuzzleData:
                 raise DatasetError(f"data.marks=true: {directory} holds no mazes; type data.marks=false")
             tokens, self.marks = (arrays.inputs, puzzle.marked(arrays.inputs, arrays.labels)), puzzle.marks
         owners = (arrays.puzzle_identifiers, arrays.puzzle_indices, arrays.group_indices)
-        self._one_each = isinstance(arrays.inputs, np.memmap) and _one_each(*owners)
         self.inputs, self.labels = (
             torch.from_numpy(array).to("cpu" if isinstance(array, np.memmap) else self.device) for array in tokens
         )
         self.identifiers, self._examples_of, self._puzzles_of = (
             torch.from_numpy(array).to(self.device) for array in owners
         )
-        if self._one_each:
-            self.identifiers = self.identifiers[:1].clone().expand(len(self.identifiers))
         self.instances = arrays.relations  # (N, M, 1 + C + P') numpy, or None
         self.relations = by_relation(arrays.relations, self.metadata.structure, self.device)
 
@@ -137,20 +135,11 @@ class PuzzleData:
 
     def scored_examples(self, count: int) -> Tensor:
         """(N,) the indices of those of the first `count` examples that have a scored cell."""
-        scored = torch.zeros(count, dtype=torch.bool, device=self.device)
-        for first in range(0, count, AT_ONCE):
-            scored[first : first + AT_ONCE] = self._scored(first, min(first + AT_ONCE, count))
-        return scored.nonzero().flatten()
-
-    def scores_a_cell(self) -> bool:
-        """Whether any example has a scored cell; looks no further than the first that has."""
-        return any(self._scored(first, first + AT_ONCE).any() for first in range(0, len(self), AT_ONCE))
-
-    def _scored(self, first: int, end: int) -> Tensor:
-        """(N,) bool: which of the examples from `first` on have a scored cell."""
         ignored = IGNORE if self.metadata.ignore_label_id is None else self.metadata.ignore_label_id
-        labels = self.labels[first:end].int()
-        return ((labels != IGNORE) & (labels != ignored)).any(1)
+        scored = torch.zeros(count, dtype=torch.bool, device=self.device)
+        for part, labels in zip(scored.split(AT_ONCE), self.labels[:count].split(AT_ONCE), strict=True):
+            part.copy_(((labels.int() != IGNORE) & (labels.int() != ignored)).any(1))
+        return scored.nonzero().flatten()
 
     def take(self, examples: Tensor) -> Batch:
         """Examples (B,) -> Batch, labels that are not scored set to IGNORE."""
@@ -163,14 +152,11 @@ class PuzzleData:
 
     def _puzzle_of(self, examples: Tensor) -> Tensor:
         """The puzzle that each example (B,) belongs to."""
-        if self._one_each:
-            return examples
         return torch.searchsorted(self._examples_of, examples.to(self._examples_of.dtype), right=True) - 1
 
     def example_of_group(self, groups: Tensor, generator: torch.Generator) -> Tensor:
         """A random puzzle of each group (B,), and a random example of it."""
-        puzzles = _random_member(None if self._one_each else self._puzzles_of, groups, generator)
-        return _random_member(None if self._one_each else self._examples_of, puzzles, generator)
+        return _random_member(self._examples_of, _random_member(self._puzzles_of, groups, generator), generator)
 
 
 def by_relation(
@@ -195,21 +181,26 @@ def by_relation(
     return tuple(found)
 
 
-def _one_each(identifiers: np.ndarray, *indices: np.ndarray) -> bool:
-    """Is every example a puzzle and a group of its own, all with one identifier? Then none of these need be read."""
-    numbered = (
-        (array[rows] == np.arange(rows.start, rows.stop)).all() for array in indices for rows in parts(len(array))
-    )
-    return bool(identifiers.min() == identifiers.max()) and all(numbered)
-
-
-def _random_member(indices: Tensor | None, owners: Tensor, generator: torch.Generator) -> Tensor:
-    """A member of each owner (B,); without indices its only one, of the same number."""
+def _random_member(indices: Tensor, owners: Tensor, generator: torch.Generator) -> Tensor:
+    """A member of each owner (B,)."""
     chance = torch.rand(len(owners), generator=generator, device=owners.device)
-    if indices is None:
-        return owners
     first, count = indices[owners], indices[owners + 1] - indices[owners]
     return first + (chance * count).long().clamp(max=count - 1)
+
+
+class TrainingSets:
+    """The train splits; a model is built for the shape of the first, and `add_shape` lets it read the others."""
+
+    def __init__(self, parts: Sequence[PuzzleData]):
+        self.parts = tuple(parts)
+        first = self.parts[0]
+        self.shape, self.metadata, self.device = first.shape, first.metadata, first.device
+        self.directory = ",".join(str(part.directory) for part in self.parts)
+
+    @property
+    def groups(self) -> int:
+        """Base puzzles of all sets, each drawn (not always trained on) once an epoch if the sets are of one size."""
+        return sum(part.groups for part in self.parts)
 
 
 class Sampler:
@@ -218,8 +209,11 @@ class Sampler:
     The sampler has its own random generator: the stream of batches is a function of the seed.
     """
 
-    def __init__(self, data: PuzzleData, batch_size: int, seed: int, symmetry: GridSymmetry | None, hints: int = 0):
-        self.data, self.batch_size, self.symmetry, self.hints = data, batch_size, symmetry, hints
+    def __init__(self, data: PuzzleData, batch_size: int, seed: int, augmented: bool = False, hints: int = 0):
+        """augmented: by the symmetry of the set's family, if it maps labels to labels."""
+        self.data, self.batch_size, self.hints = data, batch_size, hints
+        symmetry = getattr(task_of(data.metadata), "symmetry", None) if augmented else None
+        self.symmetry = symmetry if symmetry is not None and symmetry.keeps_label else None
         self.generator = torch.Generator(data.device).manual_seed(seed)
         self._order = torch.empty(0, dtype=torch.int64, device=data.device)
         self._symbols = torch.tensor(data.shape.structure.alphabet, device=data.device)
@@ -241,13 +235,6 @@ class Sampler:
         return {"order": self._order, "generator": self.generator.get_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a saved state.
-
-        Raises:
-            ValueError: the order names groups that the set does not have.
-        """
-        order = state["order"]
-        if order.ndim != 1 or order.dtype != torch.int64 or not ((order >= 0) & (order < self.data.groups)).all():
-            raise ValueError("sampler.order names groups that the set does not have")
-        self._order = order.to(self.data.device)
+        """Continue from a saved state."""
+        self._order = state["order"].to(self.data.device)
         self.generator.set_state(state["generator"])

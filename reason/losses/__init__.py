@@ -14,7 +14,7 @@ from reason.errors import ConfigError
 from reason.losses.equilibrium import equilibrium_x, equilibrium_z, maps
 from reason.losses.halting import halt_loss, halting_head, next_value, q_continue_loss
 from reason.losses.lm import Likelihood, Reduction, lm_loss
-from reason.losses.repulsion import low_state, repulsion_x, repulsion_z, repulsion_z_l
+from reason.losses.repulsion import repulsion_x, repulsion_z
 from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
 from reason.rollout import Unroll
 from reason.settings.base import BaseConfig, Need, TabledConfig
@@ -48,11 +48,8 @@ class LossWeights(TabledConfig):
     def fields_of(cls, entries: Mapping[str, Term]) -> dict[str, FieldInfo]:
         """One weight for each term."""
 
-        def weight(term: Term) -> FieldInfo:
-            field = Field(term.weight, ge=0, allow_inf_nan=False, description=term.description)
-            return FieldInfo.from_annotated_attribute(float, field)
-
-        return {name: weight(term) for name, term in entries.items()}
+        weights = {name: Field(term.weight, ge=0, description=term.description) for name, term in entries.items()}
+        return {name: FieldInfo.from_annotated_attribute(float, weight) for name, weight in weights.items()}
 
 
 class LossConfig(TabledConfig):
@@ -89,19 +86,9 @@ class LossConfig(TabledConfig):
 
     @model_validator(mode="after")
     def _leaves_lm_a_weight(self) -> LossConfig:
-        weights = dict(self.weights)
         for name in self.convex:
-            peak = weights[name] * (self.schedules[name].peak if name in self.schedules else 1.0)
-            if peak >= 1:
-                raise ValueError(
-                    f"weights.{name} comes to λ = {peak:g}, which leaves 1 − λ ≤ 0 to LM: type loss.weights.{name}=0.1"
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _something_stays(self) -> LossConfig:
-        if all(name in self.schedules and self.schedules[name].vanishes for name in self.present):
-            raise ValueError("schedules: every term's share is 0 at some time; leave one term without such a schedule")
+            if getattr(self.weights, name) >= 1:
+                raise ValueError(f"weights.{name} leaves 1 − λ ≤ 0 to LM: type loss.weights.{name}=0.1")
         return self
 
     @property
@@ -153,7 +140,6 @@ TERMS: dict[str, Term] = {  # a term of one's own is one entry more
         rh_stable_z, "Routh-Hurwitz: z_H stable, judged by the trace only (CMM: 1e4)", settings=("trace",), needs=maps),
     "rep_x": Term(repulsion_x, "encoded puzzles x̂ repel each other (CMM: 1e3)"),
     "rep_z": Term(repulsion_z, "high states z_H repel each other (CMM: 1e3)"),
-    "rep_z_l": Term(repulsion_z_l, "low states z_L repel each other", needs=low_state),
 }  # fmt: skip
 
 

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from reason.losses import LossConfig
-from reason.rollout import RolloutConfig
 from reason.settings.base import BaseConfig, When
 from reason.settings.schedules import Horizon
+
+if TYPE_CHECKING:
+    from reason.config.schema import Config
 
 Gradient = Callable[[Tensor], Sequence[Tensor]]  # a loss ↦ its gradient in w, unscaled; empty where none reaches w
 Mean = Callable[[Tensor], Tensor]
 MEASURED = When("kind", "alg-grad-norm")
 TINY = 1e-12  # a term is active if its loss and its gradient norm exceed this
-
-
-def _alone(tensor: Tensor) -> Tensor:
-    """The mean over one process."""
-    return tensor
 
 
 class BalanceConfig(BaseConfig):
@@ -64,12 +60,11 @@ class AlgGradNorm:
     RESET_BLEND = 0.5  # the share of the present loss that enters L(0) then
     NAMES = ("weight", "norm", "rate")  # λ, G and r in the metrics
 
-    def __init__(
-        self, config: BalanceConfig, loss: LossConfig, rollout: RolloutConfig, horizon: Horizon, device: torch.device
-    ):
-        self.config, self.loss, self.rollout, self.horizon = config, loss, rollout, horizon
-        self.terms = loss.present
-        targets = [config.targets.get(name, 1.0) for name in self.terms]
+    def __init__(self, config: Config, horizon: Horizon, device: torch.device):
+        self.config, self.loss, self.horizon = config.balance, config.loss, horizon
+        self.terms, self.window = config.loss.present, config.balance.every * config.rollout.grad_steps
+        self.supervision_steps = config.rollout.supervision_steps
+        targets = [self.config.targets.get(name, 1.0) for name in self.terms]
         self.target = torch.tensor(targets, dtype=torch.float32, device=device)  # c
         self.weight = torch.ones_like(self.target)  # λ
         self.reference = torch.zeros_like(self.weight)  # L(0), 0 until a term is first active
@@ -83,16 +78,16 @@ class AlgGradNorm:
 
     def measures(self, index: int, sets: int = 1) -> bool:
         """Is supervision step number `index` of the run, on `sets` sets in turn, one that λ is updated at?"""
-        return measured(index, self.config.every * self.rollout.grad_steps, sets * self.rollout.supervision_steps)
+        return measured(index, self.window, sets * self.supervision_steps)
 
-    def update(self, step: int, terms: Mapping[str, Tensor], gradient: Gradient, mean: Mean = _alone) -> None:
+    def update(self, step: int, terms: Mapping[str, Tensor], gradient: Gradient, mean: Mean = lambda x: x) -> None:
         """Measure one supervision step's terms and move λ; the graph of each term must still be there.
 
-        `mean` is over processes, of which `gradient` is already the mean: λ is the same in all.
+        `mean` is over processes: λ is the same in all.
         """
         zero = torch.zeros((), device=self.weight.device)
         losses = mean(torch.stack([terms[name].detach() if name in terms else zero for name in self.terms]))
-        gradients = [gradient(terms[name]) if name in terms else () for name in self.terms]
+        gradients = [list(map(mean, gradient(terms[name]))) if name in terms else [] for name in self.terms]
         norms = torch.stack([_norm(parts) if parts else zero for parts in gradients])
         shares = self.loss.shares_at(step, self.horizon)
         share = torch.tensor([shares[name] for name in self.terms]).to(self.weight, non_blocking=True)

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
-from reason.settings.base import Need
-
-if TYPE_CHECKING:
-    from reason.config.schema import Config
-
-
-def low_state(config: Config) -> Iterator[Need]:
-    """A state of two parts, z_H and z_L."""
-    yield Need(config.model.parts == 2, "a low state z_L", "model.states=2" if hasattr(config.model, "states") else "")
 
 
 def repulsion_x(unroll: Unroll) -> Tensor:
@@ -29,11 +17,6 @@ def repulsion_x(unroll: Unroll) -> Tensor:
 def repulsion_z(unroll: Unroll) -> Tensor:
     """Repulsion of the high states z_H at the end of the supervision step."""
     return repulsion(unroll.cells(unroll.states[-1][0]), unroll.active)
-
-
-def repulsion_z_l(unroll: Unroll) -> Tensor:
-    """Repulsion of the low states z_L there."""
-    return repulsion(unroll.cells(unroll.states[-1][1]), unroll.active)
 
 
 def repulsion(z: Tensor, active: Tensor) -> Tensor:

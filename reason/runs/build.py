@@ -13,6 +13,7 @@ from datasets_gen.typed import quoted
 from reason.config.describe import has_mark, keys_of
 from reason.config.overrides import Changes, derive, read_config
 from reason.config.schema import Config
+from reason.data import TrainingSets
 from reason.errors import ConfigError
 from reason.evaluation.monitor import SplitMonitor
 from reason.models import build_model
@@ -41,7 +42,6 @@ from reason.training.checkpoint import checkpoints, readable, saved_state, step_
 from reason.training.device import pick_device
 from reason.training.loop import Trainer, seeds
 from reason.training.precision import dtypes
-from reason.training.sets import TrainingSets
 from reason.training.state import restore
 from reason.training.warm_start import warm_start
 from reason.training.world import World, device_of_process, joined

@@ -31,11 +31,11 @@ from reason.training.checkpoint import (
     checkpoints,
     load_into,
     readable,
+    refuse_other_config,
     saved_state,
     step_of,
     torn,
 )
-from reason.training.compatible import refuse_other_config
 from reason.training.precision import dtypes
 from reason.version import __version__
 

@@ -11,13 +11,12 @@ import torch
 from datasets_gen.layout import splits_of
 from datasets_gen.typed import typed
 from reason.config.schema import Config
-from reason.data import PuzzleData
+from reason.data import PuzzleData, TrainingSets
 from reason.errors import ConfigError
 from reason.models.base import IGNORE
 from reason.presets import PRESETS
 from reason.settings.base import require
 from reason.training.loop import Trainer
-from reason.training.sets import TrainingSets
 
 
 def names_presets_own_set(config: Config) -> bool:
@@ -86,7 +85,7 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
         if data.groups == 0:
             there = ", ".join(splits_of(data.directory))
             raise ConfigError(f"{data.directory} has an empty train split (splits: {there})")
-        if not data.scores_a_cell():
+        if not len(data.scored_examples(len(data))):
             raise ConfigError(
                 f"{data.directory}: no label of the train split is scored (each is {IGNORE} or ignore_label_id "
                 f"{data.metadata.ignore_label_id}), so there is nothing to learn; name another set with data=DIR"
@@ -126,7 +125,7 @@ def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:
 def fingerprints(trainer: Trainer) -> dict[str, str]:
     """SHA-256 of what a training reads: of each train split, and of each that chooses the best checkpoint."""
     watched = trainer.monitor.sets if trainer.monitor is not None else ()
-    return fingerprints_of([*trainer.samplers.data.parts, *watched])
+    return fingerprints_of([*trainer.data.parts, *watched])
 
 
 def fingerprints_of(read: Sequence[PuzzleData]) -> dict[str, str]:
@@ -146,6 +145,6 @@ def refuse_other_set(trainer: Trainer, recorded: object) -> None:
     was = recorded if isinstance(recorded, dict) else {}
     other = next((split for split in sorted({*present, *was}) if present.get(split) != was.get(split)), "train")
     raise ConfigError(
-        f"{trainer.samplers.data.directory} is not the set that {trainer.run} was started with, or its {other} split "
+        f"{trainer.data.directory} is not the set that {trainer.run} was started with, or its {other} split "
         "has changed since; name that one with data=DIR"
     )

@@ -6,18 +6,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    TypeAdapter,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, ValidationInfo, create_model, field_validator, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_core import InitErrorDetails
 
 from reason.errors import ConfigError, has_controls, printable
 
@@ -45,7 +35,7 @@ class When:
         self.setting, self.values = setting, values
 
     def holds(self, section: BaseConfig) -> bool:
-        """Whether the other setting has such a value."""
+        """Whether it changes a number."""
         return getattr(section, self.setting) in self.values
 
 
@@ -53,8 +43,8 @@ class Unless(When):
     """Field metadata: the setting changes a number only where another one of its section has none of these values."""
 
     def holds(self, section: BaseConfig) -> bool:
-        """Whether the other setting has another value."""
-        return getattr(section, self.setting) not in self.values
+        """Whether it changes a number."""
+        return not super().holds(section)
 
 
 class Need(NamedTuple):
@@ -71,19 +61,6 @@ def require(met: bool, setting: str, what: str, *mends: str) -> None:
         raise ConfigError(f"{setting} needs {what}, which this config lacks: type {', or '.join(filter(None, mends))}")
 
 
-def bounded(value: Value) -> Value:
-    """A value that can be stored and printed.
-
-    Raises:
-        ValueError: what of it cannot.
-    """
-    if isinstance(value, int) and abs(value) >= 2**63:
-        raise ValueError("a whole number of at most 63 bits is needed")
-    if isinstance(value, str) and has_controls(value):
-        raise ValueError(f"{printable(value)} holds control characters; leave them out")
-    return value
-
-
 class BaseConfig(BaseModel):
     """A pydantic model: immutable, unknown keys refused, no inf or NaN."""
 
@@ -91,8 +68,12 @@ class BaseConfig(BaseModel):
 
     @field_validator("*")
     @classmethod
-    def _bounded(cls, value: Any) -> Any:
-        return bounded(value)
+    def _can_be_stored_and_printed(cls, value: Any) -> Any:
+        if isinstance(value, int) and abs(value) >= 2**63:
+            raise ValueError("a whole number of at most 63 bits is needed")
+        if isinstance(value, str) and has_controls(value):
+            raise ValueError(f"{printable(value)} holds control characters; leave them out")
+        return value
 
     @classmethod
     def settings(cls) -> Mapping[str, FieldInfo]:
@@ -128,9 +109,9 @@ class TabledConfig(BaseConfig):
         raise NotImplementedError
 
     @classmethod
-    def table(cls) -> dict[str, FieldInfo]:
+    def table(cls) -> Mapping[str, FieldInfo]:
         """The settings of the table's entries, as it is now."""
-        return _tabled(cls).fields
+        return _tabled(cls).model_fields
 
     @classmethod
     def settings(cls) -> dict[str, FieldInfo]:
@@ -142,46 +123,21 @@ class TabledConfig(BaseConfig):
     def _of_the_table(cls, given: Any, info: ValidationInfo) -> Any:
         if not isinstance(given, dict):
             return given
-        tabled, strict = _tabled(cls), (info.context or {}).get("strict")
-        strangers = [key for key in given if key not in cls.model_fields and key not in tabled.fields]
-        errors = [_error("extra_forbidden", (key,), given[key]) for key in strangers]
-        whole = {key: value for key, value in given.items() if key in cls.model_fields}
-        for key, field in tabled.fields.items():
-            if key not in given:
-                whole[key] = field.get_default(call_default_factory=True)
-                continue
-            try:
-                whole[key] = tabled.read[key].validate_python(given[key], strict=strict, context=info.context)
-            except ValidationError as error:
-                found = error.errors()
-                errors += [_error(each["type"], (key, *each["loc"]), each["input"], each.get("ctx")) for each in found]
-        if errors:
-            raise ValidationError.from_exception_data(cls.__name__, errors)
-        return whole
+        own = {key: value for key, value in given.items() if key in cls.model_fields}
+        others = {key: value for key, value in given.items() if key not in own}
+        strict = (info.context or {}).get("strict")
+        return own | dict(_tabled(cls).model_validate(others, strict=strict, context=info.context))
 
 
-class Tabled(NamedTuple):
-    """A table as it was when its settings were last made."""
-
-    entries: dict[str, Any]
-    fields: dict[str, FieldInfo]
-    read: dict[str, TypeAdapter[Any]]
+_TABLED: dict[type[TabledConfig], tuple[list[Any], type[BaseConfig]]] = {}  # making the settings takes milliseconds
 
 
-_TABLED: dict[type[TabledConfig], Tabled] = {}  # making the settings takes milliseconds, and tables hardly change
-
-
-def _tabled(section: type[TabledConfig]) -> Tabled:
-    known, entries = _TABLED.get(section), dict(section.entries())
-    if known is None or known.entries != entries or list(known.entries) != list(entries):
-        fields = section.fields_of(entries)
-        kinds: dict[str, Any] = {
-            key: Annotated[field.annotation, field, AfterValidator(bounded)] for key, field in fields.items()
-        }
-        known = Tabled(entries, fields, {key: TypeAdapter(kind) for key, kind in kinds.items()})
-        _TABLED[section] = known
-    return known
-
-
-def _error(kind: str, place: tuple[Any, ...], value: Any, about: Any = None) -> InitErrorDetails:
-    return InitErrorDetails(type=kind, loc=place, input=value, ctx=about or {})
+def _tabled(section: type[TabledConfig]) -> type[BaseConfig]:
+    """The settings of a table's entries as a section, made anew where the table has changed."""
+    entries = list(section.entries().items())
+    known = _TABLED.get(section)
+    if known is None or known[0] != entries:
+        made = section.fields_of(dict(entries))
+        fields: dict[str, Any] = {key: (field.annotation, field) for key, field in made.items()}
+        known = _TABLED[section] = entries, create_model(section.__name__, __base__=BaseConfig, **fields)
+    return known[1]

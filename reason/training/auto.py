@@ -18,7 +18,6 @@ from reason.training.precision import dtypes
 # speed: a core writes some 25 million a second in eager mode, forward and backward, so this is about four minutes.
 LONG = {"cpu": 6e9, "cuda": 6e11}
 
-
 AUTO = ("model.fused", "training.compile")
 
 
@@ -44,19 +43,16 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device) -> Resolv
     Raises:
         ConfigError: `model.fused=true`, and no accelerator can compute this training.
     """
-    computed, changes, reasons = dtypes(config.training.precision, device), dict[str, object](), list[str]()
+    training, computed = config.training, dtypes(config.training.precision, device)
+    written = max(config.model.written(shape) for shape in shapes) * config.rollout.loops.typical
+    steps = training.steps * config.rollout.grad_steps * training.batch_size
+    config, reasons = _compiling(config, "training.compile", steps * written, device)
     found = accelerator(config.model, computed, device)
-    if config.training.compile == "auto":
-        written = max(config.model.written(shape) for shape in shapes) * config.rollout.loops.typical
-        long = config.training.steps * config.rollout.grad_steps * config.training.batch_size * written
-        compiled, why = compiling(long, device) if found is None else ("none", "")
-        changes["training.compile"], reasons = compiled, [why] if why else []
     if fused(config.model) == "auto" and found is not None:
-        changes["model.fused"] = True
+        config = derive(config, {"model.fused": True})
     if fused(config.model) is True and found is None:
-        lacks = lacking(config.model, computed, device)
-        raise ConfigError(f"model.fused=true: {lacks}; type model.fused=false")
-    return Resolved(derive(config, changes) if changes else config, reasons)
+        raise ConfigError(f"model.fused=true: {lacking(config.model, computed, device)}; type model.fused=false")
+    return Resolved(config, reasons)
 
 
 def resolve_reading(config: Config, shape: Shape, device: torch.device, puzzles: int, steps: int) -> Resolved:
@@ -64,19 +60,18 @@ def resolve_reading(config: Config, shape: Shape, device: torch.device, puzzles:
 
     puzzles: those that this process reads.
     """
-    if config.evaluation.compile != "auto":
+    return _compiling(config, "evaluation.compile", steps * puzzles * config.model.written(shape) / 3, device)
+
+
+def _compiling(config: Config, setting: str, written: float, device: torch.device) -> Resolved:
+    """Where the setting is auto: none where an accelerator computes, else inductor where so many numbers are written."""
+    if leaves(config.model_dump())[setting] != "auto":
         return Resolved(config, [])
-    computed = dtypes(config.training.precision, device)
-    if accelerator(config.model, computed, device) is not None:
-        return Resolved(derive(config, {"evaluation.compile": "none"}), [])
-    compiled, why = compiling(steps * puzzles * config.model.written(shape) / 3, device)
-    return Resolved(derive(config, {"evaluation.compile": compiled}), [why] if why else [])
-
-
-def compiling(written: float, device: torch.device) -> tuple[str, str]:
-    """`inductor` or `none` for layers that write so many numbers, and a line to tell."""
-    if written < LONG.get(device.type, float("inf")):
-        return "none", ""
-    if inductor_works(device):
-        return "inductor", "torch.compile: the first steps take half a minute or more, the rest less"
-    return "none", "torch.compile makes no code here (it needs a C++ compiler): slower"
+    compiled, reasons = "none", []
+    found = accelerator(config.model, dtypes(config.training.precision, device), device)
+    if found is None and written >= LONG.get(device.type, float("inf")):
+        works = inductor_works(device)
+        compiled = "inductor" if works else "none"
+        slow = "torch.compile makes no code here (it needs a C++ compiler): slower"
+        reasons = ["torch.compile: the first steps take half a minute or more, the rest less" if works else slow]
+    return Resolved(derive(config, {setting: compiled}), reasons)

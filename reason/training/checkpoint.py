@@ -26,14 +26,18 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from reason.config.describe import has_mark
+from reason.config.overrides import leaves
 from reason.errors import ConfigError, first_fault
 from reason.files import read_json
+from reason.settings.base import Mark
 from reason.training.monitor import Reading
 
 MANIFEST = "manifest.json"
 NEEDED = ("weights.safetensors", "state.safetensors", "state.json")
 FILES = (*NEEDED, "ema.safetensors")
 TENSOR = "tensor:"
+KEPT = 2  # newest checkpoints, in addition to the best
 _FOLDER = re.compile(r"step-([0-9]{6}|[1-9][0-9]{6,17})")  # one name for each step
 
 
@@ -95,9 +99,7 @@ def unpack(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
         return tensors[tree.removeprefix(TENSOR)]
     if isinstance(tree, dict):
         return {key: unpack(value, tensors) for key, value in tree.items()}
-    if isinstance(tree, list):
-        return [unpack(value, tensors) for value in tree]
-    return tree
+    return [unpack(value, tensors) for value in tree] if isinstance(tree, list) else tree
 
 
 def checkpoints(run: Path) -> list[Path]:
@@ -112,15 +114,9 @@ def step_of(folder: Path) -> int:
 
 
 def save_checkpoint(
-    run: Path,
-    step: int,
-    weights: dict[str, Tensor],
-    ema: dict[str, Tensor] | None,
-    state: Any,
-    keep: int,
-    best: int | None = None,
+    run: Path, step: int, weights: dict[str, Tensor], ema: dict[str, Tensor] | None, state: Any, best: int | None = None
 ) -> Path:
-    """Write checkpoints/step-NNNNNN in one rename, then drop all but the `keep` newest and the best.
+    """Write checkpoints/step-NNNNNN in one rename, then drop all but the newest and the best.
 
     `best` is the best step so far, that of this checkpoint or of an earlier one. Steps beyond this one are dropped too:
     they are torn, or training would not be at this step again.
@@ -134,18 +130,17 @@ def save_checkpoint(
     try:
         tensors: dict[str, Tensor] = {}
         skeleton = pack(state, tensors)
-        contiguous = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
-        save_file(contiguous, scratch / "weights.safetensors")
-        if ema is not None:
-            save_file({name: value.cpu() for name, value in ema.items()}, scratch / "ema.safetensors")
-        save_file(tensors, scratch / "state.safetensors")
+        files = {"weights": weights, "ema": ema, "state": tensors}
+        for name, held in files.items():
+            if held is not None:
+                contiguous = {key: value.detach().cpu().contiguous() for key, value in held.items()}
+                save_file(contiguous, scratch / f"{name}.safetensors")
         (scratch / "state.json").write_text(json.dumps(skeleton), encoding="utf-8")
         for path in scratch.glob("*.safetensors"):  # written readable by their owner alone
             path.chmod((scratch / "state.json").stat().st_mode)
         seal(scratch)
-        for path in scratch.iterdir():
+        for path in (*scratch.iterdir(), scratch):
             _to_disk(path)
-        _to_disk(scratch)
         shutil.rmtree(folder, ignore_errors=True)
         scratch.rename(folder)
         _to_disk(folder.parent)
@@ -155,7 +150,7 @@ def save_checkpoint(
             raise OSError(errno.EIO, f"the checkpoint could not be written ({error})", str(folder)) from error
         raise
     there = checkpoints(run)
-    kept = [path for path in there if step_of(path) <= step][-keep:]
+    kept = [path for path in there if step_of(path) <= step][-KEPT:]
     for old in there:
         if old not in kept and step_of(old) != best:
             gone = old.rename(old.with_name(f".{old.name}.partial"))  # at once: a reader never sees half of it
@@ -164,10 +159,9 @@ def save_checkpoint(
 
 
 def _to_disk(path: Path) -> None:
-    folder = path.is_dir()
-    if folder and os.name == "nt":  # folders cannot be opened there, and files only be synced where they can be written
+    if path.is_dir() and os.name == "nt":  # folders cannot be opened there
         return
-    descriptor = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:
@@ -220,6 +214,19 @@ def load_into(model: nn.Module, folder: Path, which: str) -> None:
         raise ConfigError(f"{folder} does not fit the model of config.json ({reason}); put config.json back") from None
 
 
+def refuse_other_config(saved: dict[str, Any], present: dict[str, Any], folder: Path) -> None:
+    """Raises ConfigError where a setting of a checkpoint's config is another in the present one, and may not be.
+
+    A setting that only one of the two has, because of another version, is no difference.
+    """
+    now = leaves(present)
+    for key, was in leaves(saved).items():
+        if key in now and now[key] != was and not has_mark(key, Mark.RESUMABLE):
+            raise ConfigError(
+                f"{folder} was made with {key}={was}, config.json has {now[key]}: put {was} back, or start another run"
+            )
+
+
 def readable(run: Path) -> Iterator[Path]:
     """Checkpoints that are whole and unchanged, newest first; another is passed over with a warning."""
     for folder in reversed(checkpoints(run)):
@@ -232,34 +239,19 @@ def readable(run: Path) -> Iterator[Path]:
 
 def torn(folder: Path) -> str | None:
     """What keeps a checkpoint from being the one that was saved, whole; None: nothing."""
-    reason = fault(folder)
-    if reason is not None:
-        return reason
-    try:
-        state = saved_state(folder)
-        if state.step not in (None, step_of(folder)):
-            return f"its state is of step {state.step}"
-    except (ConfigError, OSError) as error:
-        return str(error)
-    return None
-
-
-def fault(folder: Path) -> str | None:
-    """What keeps a checkpoint's files from being those that were sealed; None: nothing."""
     try:
         sums = read_json(folder / MANIFEST)  # {file: its SHA-256}
         if not isinstance(sums, dict) or not set(NEEDED) <= sums.keys() <= set(FILES):
             return f"{MANIFEST} does not list its files"
         for name in FILES:
-            if name in sums:
-                if sha256(folder / name) != sums[name]:
-                    return f"{name} has changed since it was written"
-            elif (folder / name).exists():
+            if name in sums and sha256(folder / name) != sums[name]:
+                return f"{name} has changed since it was written"
+            if name not in sums and (folder / name).exists():
                 return f"{name} is not of this checkpoint"
+        if (step := saved_state(folder).step) not in (None, step_of(folder)):
+            return f"its state is of step {step}"
     except FileNotFoundError as error:
         return f"{Path(str(error.filename)).name} is missing"
-    except ConfigError as error:
+    except (ConfigError, OSError) as error:
         return str(error)
-    except OSError as error:
-        return f"{error.strerror} ({Path(str(error.filename)).name})"
     return None

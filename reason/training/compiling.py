@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import torch
 
+from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models.base import Reasoner
-from reason.training.config import TrainingConfig
-from reason.training.precision import bfloat16_is_faster
+from reason.training.accelerate import accelerate
+from reason.training.precision import bfloat16_is_faster, dtypes
 
 UNROLLED = 32  # sums of fewer numbers are written out on a GPU, 1.75 × as fast (docs/log/performance.md)
 GRAPHS = 64  # of one function: puzzle sizes × kinds of call (with and without gradient, of a full and of a last batch)
@@ -22,18 +23,14 @@ def inductor_works(device: torch.device) -> bool:
     return True
 
 
-def compile_model(model: Reasoner, config: TrainingConfig, device: torch.device) -> bool:
-    """Compile every network call where training.compile=inductor, and say whether it did.
-
-    Raises:
-        ConfigError: no code can be generated here.
-    """
-    assert config.compile != "auto", "decided before, by reason.training.auto"
-    if config.compile == "none":
-        return False
-    require_inductor(device, "training.compile")
-    compile_networks(model)
-    return True
+def make_fast(model: Reasoner, config: Config, device: torch.device) -> bool:
+    """Put the model's accelerator into it and compile its networks, as the config says; whether they are compiled."""
+    accelerate(model, config.model, dtypes(config.training.precision, device), device)
+    compiled = config.training.compile == "inductor"
+    if compiled:
+        require_inductor(device, "training.compile")
+        compile_networks(model)
+    return compiled
 
 
 def compile_networks(model: Reasoner, backend: str = "inductor") -> None:

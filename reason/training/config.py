@@ -7,8 +7,20 @@ from typing import Literal
 from pydantic import Field
 
 from reason.settings.base import BaseConfig, Outside, Readable, Resumable
-from reason.training.monitor import MonitorConfig
 from reason.training.precision import Precision
+
+
+class MonitorConfig(BaseConfig):
+    """Validation during training: how many puzzles, how often."""
+
+    every: int | None = Field(
+        None, ge=1, description="optimizer steps between validations; none: training.checkpoint_every"
+    )
+    puzzles: int = Field(
+        512,
+        ge=0,
+        description="number of puzzles, the first of the validation split; 0, or no validation split: no validation",
+    )
 
 
 class TrainingConfig(BaseConfig):
@@ -31,7 +43,4 @@ class TrainingConfig(BaseConfig):
     )
     log_every: Outside[int] = Field(20, ge=1, description="optimizer steps between lines of metrics.jsonl")
     checkpoint_every: Outside[int] = Field(500, ge=1, description="optimizer steps between checkpoints")
-    keep_checkpoints: Outside[int] = Field(
-        2, ge=1, description="number of newest checkpoints kept, in addition to the best"
-    )
     monitor: MonitorConfig = MonitorConfig()

@@ -12,6 +12,8 @@ import torch
 
 from reason.errors import ConfigError
 
+_PRODUCTS: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+
 
 def pick_device(name: str) -> torch.device:
     """The device that `name` means; auto: CUDA, else Apple's GPU, else the CPU.
@@ -30,54 +32,42 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
-def float32_by_onednn() -> bool:
-    """Have oneDNN compute this process's float32 matrix products on the CPU instead of MKL; whether it does.
+def float32_by_onednn() -> None:
+    """Have oneDNN compute this process's float32 matrix products on the CPU instead of MKL.
 
     On AMD's AVX-512 its kernels are 1.1 to 1.4 times as fast. torch reaches them through the setting that allows
-    products in bf16, which oneDNN rounds to on CPUs with AMX alone: where a product comes out rounded, or torch lacks
-    the setting, MKL stays.
+    products in bf16, which oneDNN rounds to on CPUs with AMX: where a product comes out rounded, MKL stays.
     """
-    fast = _exact_by_onednn()
-    if fast:
-        products: Any = torch.backends.mkldnn
-        products.matmul.fp32_precision = "bf16"
-    return fast
+    if _exact_by_onednn():
+        _PRODUCTS.fp32_precision = "bf16"
 
 
 @functools.cache
 def _exact_by_onednn() -> bool:
+    """Does oneDNN use factors beyond bf16 and TF32? Asked forward and transposed, small and large."""
+    if not torch.backends.mkldnn.is_available():
+        return False
     with own_float32():
-        products: Any = getattr(torch.backends.mkldnn, "matmul", None)
-        if not torch.backends.mkldnn.is_available() or not hasattr(products, "fp32_precision"):
-            return False
-        products.fp32_precision = "bf16"
-        return _exact()
+        _PRODUCTS.fp32_precision = "bf16"
+        for size in (32, 256):
+            factor, ones = torch.full((size, size), 1 + 2.0**-12), torch.ones(size, size)
+            expected = torch.tensor(size * (1 + 2.0**-12))
+            for product in (factor @ ones, ones @ factor, factor.t() @ ones, (factor[None] @ ones[None])[0]):
+                if not torch.allclose(product, expected, rtol=2.0**-16, atol=0):
+                    return False
+    return True
 
 
 @contextlib.contextmanager
 def own_float32(as_torch: bool = False) -> Iterator[None]:
     """What is set for float32 products in the block is undone after it; `as_torch`: it begins as torch's default."""
-    products: Any = getattr(torch.backends.mkldnn, "matmul", None)
-    before = getattr(products, "fp32_precision", None)
-    if as_torch and before is not None:
-        products.fp32_precision = "ieee"
+    before = _PRODUCTS.fp32_precision
+    if as_torch:
+        _PRODUCTS.fp32_precision = "ieee"
     try:
         yield
     finally:
-        if before is not None:
-            products.fp32_precision = before
-
-
-def _exact() -> bool:
-    """Are the factors of a product used beyond bf16 and TF32? Asked forward and transposed, small and large."""
-    for size in (32, 256):
-        factor = torch.full((size, size), 1 + 2.0**-12)
-        expected = size * (1 + 2.0**-12)
-        ones = torch.ones(size, size)
-        for product in (factor @ ones, ones @ factor, factor.t() @ ones, (factor[None] @ ones[None])[0]):
-            if not torch.allclose(product, torch.tensor(expected), rtol=2.0**-16, atol=0):
-                return False
-    return True
+        _PRODUCTS.fp32_precision = before
 
 
 def await_device(device: torch.device) -> None:

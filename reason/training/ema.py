@@ -28,22 +28,21 @@ class Ema:
     def __init__(self, model: nn.Module, config: EmaConfig):
         assert config.decay is not None
         self.decay, self.warmup = config.decay, config.warmup
-        averaged = {name: p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")}
-        self._source, self._names = list(averaged.values()), list(averaged)
-        self._average = [p.detach().clone() for p in self._source]
+        self._source = {n: p.detach() for n, p in model.named_parameters() if not n.startswith("puzzle_embedding")}
+        self._average = {name: weight.clone() for name, weight in self._source.items()}
 
     @torch.no_grad()
     def update(self, step: int) -> None:
         """Update the averages after optimizer step `step` (counted from 1)."""
         rate = min(self.decay, (1 + step) / (10 + step)) if self.warmup else self.decay
-        torch._foreach_lerp_(self._average, [p.detach() for p in self._source], 1 - rate)
+        torch._foreach_lerp_([*self._average.values()], [*self._source.values()], 1 - rate)
 
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:
         """Swap the averages in for the weights within the block, and the weights back after it, bit for bit."""
-        weights = [p.detach() for p in self._source]
-        own = [p.clone() for p in weights]
-        torch._foreach_copy_(weights, self._average)
+        weights = [*self._source.values()]
+        own = [weight.clone() for weight in weights]
+        torch._foreach_copy_(weights, [*self._average.values()])
         try:
             yield
         finally:
@@ -51,10 +50,10 @@ class Ema:
 
     def state_dict(self) -> dict[str, Tensor]:
         """The averaged weights by parameter name."""
-        return dict(zip(self._names, self._average, strict=True))
+        return dict(self._average)
 
     @torch.no_grad()
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Load saved averages."""
-        for name, average in self.state_dict().items():
+        for name, average in self._average.items():
             average.copy_(state[name])

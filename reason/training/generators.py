@@ -1,20 +1,32 @@
-"""States of torch's default generators, which exploration, random initial states and noise draw from."""
+"""Seeds, and states of torch's default generators: exploration, random initial states and noise draw from these."""
 
 from __future__ import annotations
 
 import contextlib
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from reason.training.world import World
 
 
+def seeds(seed: int) -> tuple[int, int]:
+    """The seeds of the initial weights and of the data order."""
+    weights, data = (int(s) for s in np.random.SeedSequence(seed).generate_state(2, np.uint64) >> 1)
+    return weights, data
+
+
+def draw_apart(seed: int, world: World) -> None:
+    """Each process draws from a stream of its own; that of rank 0 is the one that initialized the weights."""
+    if not world.first:
+        torch.manual_seed(int(np.random.SeedSequence([seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
+
+
 def random_state(device: torch.device) -> dict[str, Tensor]:
-    """The states of the default generators, the CPU's and the device's: exploration, random initial states, noise."""
+    """The states of the default generators, the CPU's and the device's."""
     state = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         state["cuda"] = torch.cuda.get_rng_state(device)
@@ -45,19 +57,17 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 def random_states(device: torch.device, world: World) -> list[dict[str, Tensor]]:
     """`random_state` of every process."""
-    here = random_state(device)
-    every = {name: world.gather(state[None]) for name, state in here.items()}  # (processes, bytes)
+    every = {name: world.gather(state[None]) for name, state in random_state(device).items()}  # (processes, bytes)
     return [{name: states[rank] for name, states in every.items()} for rank in range(world.size)]
 
 
-def restore_random_states(states: Any, device: torch.device, world: World) -> None:
+def restore_random_states(states: list[dict[str, Tensor]], device: torch.device, world: World) -> None:
     """Each process goes on with its own; one that was not there when they were saved keeps the stream it began with."""
-    every = states if isinstance(states, list) else [states]
-    if len(every) != world.size:
+    if len(states) != world.size:
         warnings.warn(
-            f"saved by {len(every)} processes, going on with {world.size}: exploration and noise are drawn per process "
-            "and differ from an unbroken run",
+            f"saved by {len(states)} processes, going on with {world.size}: exploration and noise are drawn per "
+            "process and differ from an unbroken run",
             stacklevel=2,
         )
-    if world.rank < len(every):
-        restore_random_state(every[world.rank], device)
+    if world.rank < len(states):
+        restore_random_state(states[world.rank], device)

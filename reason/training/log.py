@@ -40,14 +40,15 @@ TRACKERS: dict[str, Callable[[Path, int, dict[str, Any]], Tracker]] = {}  # (run
 class MetricsLog:
     """metrics.jsonl: one JSON object a line, flushed at once; `position` is what a checkpoint remembers."""
 
-    def __init__(self, path: Path, position: int = 0, tracker: Tracker | None = None):
+    def __init__(self, path: Path | None, position: int = 0, tracker: Tracker | None = None):
         """Open for appending after the first `position` bytes; lines after the checkpoint's position are removed.
 
         A shorter file (lost, or cut by a power failure) gives a warning and is kept up to its last complete line.
-        `tracker` gets every line as well.
+        `tracker` gets every line as well. Without a path nothing is written: another process does it.
         """
-        self._tracker = tracker
-        self._file = path.open("a+b")
+        self._tracker, self._file = tracker, None if path is None else path.open("a+b")
+        if path is None or self._file is None:
+            return
         if self.position < position:
             warnings.warn(f"{path} has lost lines: the checkpoint knows of {position} bytes", stacklevel=2)
             position = path.read_bytes().rfind(b"\n") + 1
@@ -55,6 +56,8 @@ class MetricsLog:
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append one line; NaN and infinity (an overflowed norm) become null."""
+        if self._file is None:
+            return
         record = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()}
         self._file.write(json.dumps(record, allow_nan=False).encode() + b"\n")
         self._file.flush()
@@ -64,16 +67,18 @@ class MetricsLog:
     @property
     def position(self) -> int:
         """Bytes written so far."""
-        return self._file.seek(0, 2)
+        return 0 if self._file is None else self._file.seek(0, 2)
 
     def sync(self) -> int:
         """fsync, before a checkpoint that stores the position; returns the position."""
-        os.fsync(self._file.fileno())
+        if self._file is not None:
+            os.fsync(self._file.fileno())
         return self.position
 
     def close(self) -> None:
         """Close the file, and the tracker."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
         if self._tracker is not None:
             self._tracker.close()
 
@@ -98,14 +103,14 @@ class Meters:
     Each process sums its own rows; `read` and `state_dict` sum over processes.
     """
 
-    NAMES = ("supervision_steps", "finished", "exact", "cell", "m", "loops")
-
-    def __init__(self, device: torch.device, world: World | None = None):
-        self.world = world or World()
-        self.sums = torch.zeros(len(self.NAMES), dtype=widest_float(device), device=device)
+    def __init__(self, device: torch.device, world: World):
+        self.world = world
+        # supervision steps; rows that have halted, of them exact, the sums of cell accuracy and of m; loops
+        self.sums = torch.zeros(6, dtype=widest_float(device), device=device)
         self.total = torch.zeros_like(self.sums[0])  # Σ λ_n L_n
         self.losses: dict[str, Tensor] = {}
         self.counts: dict[str, int] = {}  # a term may start late
+        self.spoiled = torch.zeros((), dtype=torch.bool, device=device)  # a gradient was NaN or infinite
 
     @torch.no_grad()
     def add(
@@ -116,15 +121,8 @@ class Meters:
         labelled = (unroll.batch.labels != IGNORE).sum(-1).clamp(min=1)
         done = carry.halted & unroll.active
         one = torch.ones((), device=self.sums.device)
-        parts = (
-            one,
-            done.sum(),
-            (done & exact).sum(),
-            (done * right.sum(-1) / labelled).sum(),
-            (done * carry.steps).sum(),
-            len(unroll.states) * one,
-        )
-        self.sums += torch.stack([part.to(self.sums.dtype) for part in parts])
+        sums = done.sum(), (done & exact).sum(), (done * right.sum(-1) / labelled).sum(), (done * carry.steps).sum()
+        self.sums += torch.stack([part.to(self.sums.dtype) for part in (one, *sums, len(unroll.states) * one)])
         for name, loss in terms.items():
             self.losses[name] = self.losses.get(name, torch.zeros_like(loss)) + loss.detach()
             self.counts[name] = self.counts.get(name, 0) + 1
@@ -132,21 +130,20 @@ class Meters:
 
     def read(self) -> dict[str, float | None]:
         """Means since the last call, and reset (this waits for the device)."""
-        totals = self.state_dict()
+        totals, size = self.state_dict(), self.world.size
         steps, finished, exact, cell, m, loops = totals["sums"].tolist()
-        means: dict[str, float | None] = {"loss": totals["total"].item() / steps}
-        means |= {
-            f"loss/{name}": total.item() / (self.counts[name] * self.world.size)
-            for name, total in totals["losses"].items()
-        }
+        losses = {name: total.item() / (self.counts[name] * size) for name, total in totals["losses"].items()}
         halted = {"exact": exact, "cell": cell, "mean_steps": m}
-        means |= {name: total / finished if finished else None for name, total in halted.items()}
-        means |= {"finished": finished, "loops": loops / steps}
         self.sums.zero_()
-        self.total.zero_()
-        self.losses.clear()
-        self.counts.clear()
-        return means
+        self.total = torch.zeros_like(self.total)
+        self.losses, self.counts = {}, {}
+        return {
+            "loss": totals["total"].item() / steps,
+            **{f"loss/{name}": loss for name, loss in losses.items()},
+            **{name: total / finished if finished else None for name, total in halted.items()},
+            "finished": finished,
+            "loops": loops / steps,
+        }
 
     def broken(self) -> str | None:
         """The first term that was infinite or NaN since the last call of `read` (this waits for the device)."""
@@ -171,14 +168,14 @@ class Meters:
         self.losses = {name: loss.to(self.sums.device) * share for name, loss in state["losses"].items()}
 
 
-def log_line(trainer: Trainer, norm: Tensor, log: MetricsLog | None) -> str:
+def log_line(trainer: Trainer, norm: Tensor, log: MetricsLog) -> str:
     """Write the means since the last line (this waits for the device); the same in short, for the progress bar."""
     c, means = trainer.config, trainer.meters.read()
     drawn = trainer.index * c.training.batch_size
     speed = drawn / trainer.seconds
-    record = {
+    log.write({
         "step": trainer.step,
-        "epoch": drawn / c.rollout.accum_steps / trainer.samplers.data.groups,
+        "epoch": drawn / c.rollout.accum_steps / trainer.data.groups,
         "puzzle_steps": drawn,
         **means,
         "gradient_norm": norm.item(),
@@ -187,11 +184,19 @@ def log_line(trainer: Trainer, norm: Tensor, log: MetricsLog | None) -> str:
         "seconds": trainer.seconds,
         "puzzle_steps_per_second": speed,
         "memory_peak": peak_memory(trainer.device),
-    }
-    if log is not None:
-        log.write(record | ({} if trainer.balancer is None else trainer.balancer.metrics()))
+        **({} if trainer.balancer is None else trainer.balancer.metrics()),
+    })  # fmt: skip
     exact = "" if means["exact"] is None else f", exact {means['exact']:.1%}"
     return f"loss {means['loss']:.3f}{exact}, {speed:.0f} puzzle-steps/s"
+
+
+def open_log(trainer: Trainer) -> MetricsLog:
+    """metrics.jsonl and the tracker of a run, from where its checkpoint left them; only rank 0 writes."""
+    if not trainer.world.first:
+        return MetricsLog(None)
+    config = trainer.config.model_dump(mode="json")
+    tracker = tracker_of(config["training"]["tracker"], trainer.run, trainer.step, config)
+    return MetricsLog(trainer.run / "metrics.jsonl", trainer.log_position, tracker)
 
 
 def tracker_of(name: str, run: Path, step: int, config: dict[str, Any]) -> Tracker | None:

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from reason.data import PuzzleData
-from reason.models.base import Reasoner
-from reason.settings.base import BaseConfig
-from reason.training.ema import Ema
-
-
-class MonitorConfig(BaseConfig):
-    """Validation during training: how many puzzles, how often."""
-
-    every: int | None = Field(
-        None, ge=1, description="optimizer steps between validations; none: training.checkpoint_every"
-    )
-    puzzles: int = Field(
-        512,
-        ge=0,
-        description="number of puzzles, the first of the validation split; 0, or no validation split: no validation",
-    )
+if TYPE_CHECKING:
+    from reason.training.log import MetricsLog
+    from reason.training.loop import Trainer
 
 
 @dataclass(frozen=True)
@@ -42,12 +25,13 @@ class Reading:
         return other is None or (self.exact, self.cell) > (other.exact, other.cell)
 
 
-class Monitor(Protocol):
-    """Validation during training (reason/evaluation/monitor.py); training imports no evaluation."""
-
-    @property
-    def sets(self) -> Sequence[PuzzleData]:
-        """The splits that are read, one of each set."""
-
-    def read(self, model: Reasoner, ema: Ema | None, step: int) -> Reading:
-        """Accuracy at optimizer step `step`, of the averaged weights where the run has them."""
+def validate(trainer: Trainer, log: MetricsLog) -> bool:
+    """Read the validation split if it is time; True if the result is the best so far."""
+    c, step = trainer.config.training, trainer.step
+    if trainer.monitor is None or (step % (c.monitor.every or c.checkpoint_every) and step != c.steps):
+        return False
+    reading = trainer.monitor.read(trainer.model, trainer.ema, step)
+    log.write({"step": step, **{f"monitor/{k}": v for k, v in vars(reading).items() if k != "step"}})
+    if best := reading.beats(trainer.best):
+        trainer.best = reading
+    return best

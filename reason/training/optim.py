@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-import adam_atan2_pytorch
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from reason.models.base import Reasoner
@@ -16,7 +15,6 @@ from reason.settings.base import BaseConfig, When
 from reason.settings.schedules import Horizon, ScheduleConfig
 from reason.training.precision import LossScaling
 
-BiasCorrection = Literal["inside", "outside"]
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # a, b, c: steep at 0, so that few iterations do
 ITERATIONS = 5
 MOMENTUM = 0.95
@@ -38,7 +36,7 @@ class OptimizerConfig(BaseConfig):
     eps: float | None = Field(
         None, ge=0, description="ε, added to √v̂, also in atan2(m̂, √v̂ + ε) (CMM); none: 0 for adam-atan2, else 1e-8"
     )
-    bias_correction: BiasCorrection = Field(
+    bias_correction: Annotated[Literal["inside", "outside"], When("kind", "adam-atan2")] = Field(
         "inside",
         description="adam-atan2: bias correction of the first moment: inside the arctangent (adam-atan2-pytorch, which "
         "CMM cites), or outside (the fused package of HRM and TRM: the first step is 27 % larger, after 40 steps less "
@@ -54,15 +52,6 @@ class OptimizerConfig(BaseConfig):
     )
     puzzle_emb_lr: float = Field(1e-2, ge=0, description="learning rate of the puzzle embeddings' sign-SGD")
     puzzle_emb_weight_decay: float = Field(0.1, ge=0, description="weight decay of the puzzle embeddings")
-
-    @model_validator(mode="after")
-    def _correction_is_atan2s(self) -> OptimizerConfig:
-        if self.kind != "adam-atan2" and self.bias_correction != "inside":
-            raise ValueError(
-                f"bias_correction={self.bias_correction} is adam-atan2's: type optimizer.kind=adam-atan2, or "
-                "optimizer.bias_correction=inside"
-            )
-        return self
 
 
 def unscaled_gradient(loss: Tensor, weights: Sequence[nn.Parameter], scale: float | Tensor = 1.0) -> list[Tensor]:
@@ -105,26 +94,14 @@ class SignSGD:
 class AdamAtan2(torch.optim.Optimizer):
     """p ← p(1 − lr·wd) − lr·atan2(m̂, √v̂ + ε), moments m, v as Adam's, m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ).
 
-    With ε = 0 and the correction inside, the update is that of the package adam-atan2-pytorch, which CMM cites, to the
-    bit; `build_optimizer` then takes the package. Its state has the same names. Two forms are ours alone:
-
-    - ε: atan2 needs none, yet CMM's tables 8 to 11 tune one; it is added where Adam has it (ours).
-    - bias_correction "outside", as the fused CUDA package of HRM and TRM has it:
-      p ← p(1 − lr·wd) − lr/(1 − β₁ᵗ)·atan2(m, √v̂ + ε). For small quotients the two agree; the first step, whose
-      quotient is 1, is 27 % larger, after 40 steps of one gradient the difference is less than 1 %.
+    With ε = 0 the update is that of the package adam-atan2-pytorch, which CMM cites, to the bit. atan2 needs no ε, yet
+    CMM's tables 8 to 11 tune one; it is added where Adam has it (ours). With the bias correction "outside", as in the
+    fused CUDA package of HRM and TRM, it is p ← p(1 − lr·wd) − lr/(1 − β₁ᵗ)·atan2(m, √v̂ + ε).
     """
 
-    def __init__(
-        self,
-        parameters: list[nn.Parameter],
-        lr: float,
-        betas: tuple[float, float],
-        weight_decay: float,
-        eps: float = 0.0,
-        bias_correction: BiasCorrection = "inside",
-    ):
-        super().__init__(parameters, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "eps": eps})
-        self.outside = bias_correction == "outside"
+    def __init__(self, parameters: list[nn.Parameter], config: OptimizerConfig):
+        super().__init__(parameters, {"lr": config.lr})
+        self.config = config
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
@@ -132,33 +109,21 @@ class AdamAtan2(torch.optim.Optimizer):
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:
-                    self._move(p, p.grad, group)
+                    self._move(p, p.grad, group["lr"])
 
-    def _move(self, p: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+    def _move(self, p: Tensor, gradient: Tensor, lr: float) -> None:
         # One parameter after the other: lists of tensors (foreach) leave the cache between two operations.
-        state, lr, (beta1, beta2) = self.state[p], group["lr"], group["betas"]
+        c, state, (beta1, beta2) = self.config, self.state[p], self.config.betas
         if not state:
             state |= {"steps": 0, "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
         state["steps"] += 1
-        correction = 1 / (1 - beta1 ** state["steps"])
+        correction, outside = 1 / (1 - beta1 ** state["steps"]), c.bias_correction == "outside"
         first = state["exp_avg"].lerp_(gradient, 1 - beta1)
         second = state["exp_avg_sq"].lerp_(gradient * gradient, 1 - beta2)
-        size = second.mul(1 / (1 - beta2 ** state["steps"])).sqrt_().add_(group["eps"])
-        angle = first.mul(1.0 if self.outside else correction).atan2_(size)
-        p.mul_(1 - lr * group["weight_decay"])
-        p.add_(angle, alpha=-lr * (correction if self.outside else 1.0))
-
-
-def fused_adam_atan2() -> type[torch.optim.Optimizer] | None:
-    """AdamATan2 of the CUDA package `adam-atan2`, which HRM and TRM train with; None where it cannot be imported.
-
-    Its update is that of `AdamAtan2` with the correction outside and ε = 0.
-    """
-    try:
-        from adam_atan2 import AdamATan2
-    except ImportError:
-        return None
-    return AdamATan2
+        size = second.mul(1 / (1 - beta2 ** state["steps"])).sqrt_().add_(c.eps or 0.0)
+        angle = first.mul(1.0 if outside else correction).atan2_(size)
+        p.mul_(1 - lr * c.weight_decay)
+        p.add_(angle, alpha=-lr * (correction if outside else 1.0))
 
 
 def orthogonalized(matrices: Tensor) -> Tensor:
@@ -177,80 +142,50 @@ def orthogonalized(matrices: Tensor) -> Tensor:
     return x.mT if tall else x
 
 
-class Muon(torch.optim.Optimizer):
-    """m ← μm + (1 − μ)g; p ← p(1 − lr·wd) − lr·√max(1, rows/columns)·UVᵀ, UΣVᵀ = (1 − μ)g + μm; μ 0.95.
+class Muon(torch.optim.AdamW):
+    """Muon for matrices, AdamW for all else that is trained: embeddings, heads, vectors (Keller Jordan 2024).
 
-    Matrices of one shape are orthogonalized together.
+    m ← μm + (1 − μ)g; p ← p(1 − lr·wd) − lr·√max(1, rows/columns)·UVᵀ, UΣVᵀ = (1 − μ)g + μm; μ 0.95. Matrices of one
+    shape are orthogonalized together. Group 0 holds the matrices.
     """
 
-    def __init__(self, matrices: Sequence[nn.Parameter], lr: float, weight_decay: float):
-        super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay})
+    def __init__(self, matrices: Sequence[nn.Parameter], others: Sequence[nn.Parameter], config: OptimizerConfig):
+        groups: list[dict[str, Any]] = [{"params": matrices, "lr": config.muon_lr}, {"params": others}]
+        eps = 1e-8 if config.eps is None else config.eps
+        super().__init__(groups, config.lr, config.betas, eps, config.weight_decay)
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One update of every matrix that has a gradient."""
-        assert closure is None
-        (group,) = self.param_groups
-        alike: dict[torch.Size, list[tuple[Tensor, Tensor]]] = {}
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """One update; the gradients of the matrices are cleared, so that AdamW moves only the rest."""
+        group, alike = self.param_groups[0], dict[torch.Size, list[Tensor]]()
         for matrix in group["params"]:
             if matrix.grad is not None:
-                alike.setdefault(matrix.shape, []).append((matrix, matrix.grad))
-        for (rows, columns), pairs in alike.items():
-            matrices, gradients = zip(*pairs, strict=True)
+                alike.setdefault(matrix.shape, []).append(matrix)
+        for (rows, columns), matrices in alike.items():
             for matrix in matrices:
-                if not self.state[matrix]:
-                    self.state[matrix]["momentum_buffer"] = torch.zeros_like(matrix)
+                self.state[matrix].setdefault("momentum_buffer", torch.zeros_like(matrix))
+            gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
             moments = [self.state[matrix]["momentum_buffer"] for matrix in matrices]
             torch._foreach_lerp_(moments, gradients, 1 - MOMENTUM)
             updates = orthogonalized(torch.stack(torch._foreach_lerp(gradients, moments, MOMENTUM)))
             torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
             step = group["lr"] * math.sqrt(max(1, rows / columns))
             torch._foreach_add_(matrices, list(updates.unbind()), alpha=-step)
-
-
-class MuonAdamW(torch.optim.Optimizer):
-    """Muon, and AdamW for all else that is trained: embeddings, heads, vectors (Keller Jordan 2024).
-
-    Both parts share this optimizer's groups and state: group 0 is Muon's.
-    """
-
-    def __init__(self, matrices: Sequence[nn.Parameter], others: Sequence[nn.Parameter], config: OptimizerConfig):
-        eps, decay = 1e-8 if config.eps is None else config.eps, config.weight_decay
-        adamw = torch.optim.AdamW(others, config.lr, config.betas, eps, decay)
-        self.parts = Muon(matrices, config.muon_lr, decay), adamw
-        groups = [part.param_groups[0] | {"initial_lr": part.param_groups[0]["lr"]} for part in self.parts]
-        super().__init__(groups, {})
-        self._share()
-
-    def _share(self) -> None:
-        for part, group in zip(self.parts, self.param_groups, strict=True):
-            part.param_groups, part.state = [group], self.state
-
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One update of both parts."""
-        assert closure is None
-        for part in self.parts:
-            part.step()
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from saved moments."""
-        super().load_state_dict(state_dict)
-        self._share()
+            for matrix in matrices:
+                matrix.grad = None
+        super().step()
 
 
 def build_optimizer(
-    weights: list[nn.Parameter], config: OptimizerConfig, device: torch.device
+    weights: list[nn.Parameter], config: OptimizerConfig, matrices: Sequence[nn.Parameter] = ()
 ) -> torch.optim.Optimizer:
-    """The optimizer of weights on a device that `config` names, Muon apart; the fused package where it is installed."""
-    lr, betas, eps, wd = config.lr, config.betas, config.eps, config.weight_decay
+    """The optimizer that `config` names; `matrices` are those of the weights that Muon moves."""
+    if config.kind == "muon":
+        return Muon(matrices, weights[len(matrices) :], config)
     if config.kind == "adamw":
-        return torch.optim.AdamW(weights, lr, betas, 1e-8 if eps is None else eps, wd)
-    if config.bias_correction == "inside" and not eps:
-        return adam_atan2_pytorch.AdamAtan2(weights, lr, betas, wd, a=1.0)
-    fused = fused_adam_atan2() if device.type == "cuda" and not eps else None
-    if fused is not None and config.bias_correction == "outside":
-        return fused(weights, lr=lr, betas=betas, weight_decay=wd)  # type: ignore[call-arg]
-    return AdamAtan2(weights, lr, betas, wd, eps or 0.0, config.bias_correction)
+        eps = 1e-8 if config.eps is None else config.eps
+        return torch.optim.AdamW(weights, config.lr, config.betas, eps, config.weight_decay)
+    return AdamAtan2(weights, config)
 
 
 def matrices_of(model: Reasoner) -> set[nn.Parameter]:
@@ -265,23 +200,14 @@ class Optimizers:
         self.config, self.horizon = config, horizon
         self.scaling = scaling or LossScaling(torch.device("cpu"), torch.float32)
         table = getattr(model, "puzzle_embedding", None)
-        self.sign = (
-            SignSGD(table.weight, config.puzzle_emb_lr, config.puzzle_emb_weight_decay) if table is not None else None
-        )
+        rates = config.puzzle_emb_lr, config.puzzle_emb_weight_decay
+        self.sign = None if table is None else SignSGD(table.weight, *rates)
         trained = [p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")]
         of_muon = matrices_of(model) if config.kind == "muon" else set()
         self.weights = sorted(trained, key=lambda p: p not in of_muon)  # as they are numbered in a checkpoint
-        self.matrices = len(of_muon)
-        self.main = (
-            MuonAdamW(self.weights[: self.matrices], self.weights[self.matrices :], config)
-            if config.kind == "muon"
-            else build_optimizer(self.weights, config, self.weights[0].device)
-        )
-
-    @property
-    def fused(self) -> bool:
-        """Whether the fused package moves the weights."""
-        return type(self.main) is fused_adam_atan2()
+        self.main = build_optimizer(self.weights, config, self.weights[: len(of_muon)])
+        for group in self.main.param_groups:
+            group["initial_lr"] = group["lr"]
 
     def step(self, step: int) -> Tensor:
         """Optimizer step number `step` (from 0); clears the gradients and returns the norm they had before clipping."""
@@ -291,7 +217,7 @@ class Optimizers:
         if self.config.grad_clip is not None:
             torch.nn.utils.clip_grads_with_norm_(self.weights, self.config.grad_clip, norm)
         for group in self.main.param_groups:
-            group["lr"] = group.get("initial_lr", self.config.lr) * factor
+            group["lr"] = group["initial_lr"] * factor
         moved = self.scaling.step(self.main)
         self.main.zero_grad(set_to_none=True)
         if self.sign is not None:
@@ -299,20 +225,11 @@ class Optimizers:
         return norm
 
     def state_dict(self) -> dict[str, Any]:
-        """The moments and step counts (sign-SGD has none), the same for the fused package."""
-        state = self.main.state_dict()["state"]
-        if not self.fused:
-            return state
-        return {
-            index: {name: part for name, part in entry.items() if name != "step"} | {"steps": int(entry["step"])}
-            for index, entry in state.items()
-        }
+        """The moments and step counts; sign-SGD has none."""
+        state: dict[str, Any] = self.main.state_dict()["state"]
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from saved moments."""
-        whole = self.main.state_dict()
-        whole["state"] = {int(index): dict(entry) for index, entry in state.items()}
-        if self.fused:
-            for entry in whole["state"].values():
-                entry["step"] = torch.tensor(float(entry.pop("steps")), device=self.weights[0].device)
-        self.main.load_state_dict(whole)
+        moments = {int(index): dict(entry) for index, entry in state.items()}
+        self.main.load_state_dict(self.main.state_dict() | {"state": moments})

@@ -13,7 +13,7 @@ from torch import Tensor
 from reason.errors import ConfigError
 from reason.nn.dtypes import Dtypes
 
-PATIENCE = 100  # skipped steps in a row (ours): the scale has fallen by 2^100 and is not coming back
+STUCK = 2.0**-84  # a scale that is not coming back (ours): 65,536 at the start, halved a hundred times
 Precision = Literal["auto", "fp32", "bf16", "fp16", "amp", "amp-bf16", "amp-fp16"]
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -84,53 +84,38 @@ class LossScaling:
     """
 
     def __init__(self, device: torch.device, dtype: torch.dtype):
-        self.scaler = torch.amp.GradScaler(device.type, enabled=dtype == torch.float16)
-        self.skipped = 0  # in all
-        self._in_a_row = 0
-
-    @property
-    def enabled(self) -> bool:
-        """Is the loss scaled, so that steps with overflowing gradients are skipped?"""
-        return self.scaler.is_enabled()
-
-    def scale(self, loss: Tensor) -> Tensor:
-        """The scaled loss."""
-        return self.scaler.scale(loss)
+        self.enabled = dtype == torch.float16  # so that steps with overflowing gradients are skipped
+        self.scaler = torch.amp.GradScaler(device.type, enabled=self.enabled)
+        self.scale = self.scaler.scale
+        self.skipped = 0  # steps, in all
 
     def factor(self, device: torch.device) -> Tensor | float:
         """The scale, without waiting for the device."""
-        return self.scaler.scale(torch.ones((), device=device)) if self.scaler.is_enabled() else 1.0
+        return self.scale(torch.ones((), device=device)) if self.enabled else 1.0
 
     def step(self, optimizer: torch.optim.Optimizer) -> bool:
         """One step of the optimizer; False where it was skipped."""
-        moved = []
-        hook = optimizer.register_step_post_hook(lambda *_: moved.append(True))
-        try:
-            self.scaler.step(optimizer)
-        finally:
-            hook.remove()
+        before = self.scaler.get_scale()
+        self.scaler.step(optimizer)
         self.scaler.update()
-        self._in_a_row = 0 if moved else self._in_a_row + 1
+        moved = self.scaler.get_scale() >= before
         self.skipped += not moved
-        return bool(moved)
+        return moved
 
     @property
     def stuck(self) -> bool:
-        """Were PATIENCE steps in a row skipped?"""
-        return self._in_a_row >= PATIENCE
+        """Has the scale been halved so often that it is not coming back?"""
+        return self.enabled and self.scaler.get_scale() <= STUCK
 
     def figures(self) -> dict[str, float]:
         """For the metrics: steps skipped since the start, and the scale; {} without scaling."""
-        if not self.scaler.is_enabled():
-            return {}
-        return {"skipped_steps": self.skipped, "loss_scale": self.scaler.get_scale()}
+        return {"skipped_steps": self.skipped, "loss_scale": self.scaler.get_scale()} if self.enabled else {}
 
     def state_dict(self) -> dict[str, Any]:
-        """The scale, its growth, the counts."""
-        return {"scaler": self.scaler.state_dict(), "skipped": self.skipped, "in_a_row": self._in_a_row}
+        """The scale, its growth, the count."""
+        return {"scaler": self.scaler.state_dict(), "skipped": self.skipped}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Load a saved scale."""
-        if state["scaler"] and self.scaler.is_enabled():
-            self.scaler.load_state_dict(state["scaler"])
-        self.skipped, self._in_a_row = state["skipped"], state["in_a_row"]
+        self.scaler.load_state_dict(state["scaler"] or self.scaler.state_dict())
+        self.skipped = state["skipped"]

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from reason.errors import ConfigError, Diverged
@@ -14,7 +13,6 @@ from reason.files import read_json
 from reason.models.base import Batch
 from reason.rollout import Carry
 from reason.training import checkpoint
-from reason.training.compatible import refuse_other_config, refuse_other_dtype
 from reason.training.generators import random_states, restore_random_states
 from reason.training.log import MetricsLog
 from reason.training.monitor import Reading
@@ -22,10 +20,8 @@ from reason.training.monitor import Reading
 if TYPE_CHECKING:
     from reason.training.loop import Trainer
 
-_NOT_OURS = (AssertionError, AttributeError, IndexError, RuntimeError, SafetensorError, TypeError, ValueError)
 
-
-def save(trainer: Trainer, log: MetricsLog | None = None) -> Path:
+def save(trainer: Trainer, log: MetricsLog | None = None) -> None:
     """Sync metrics.jsonl, then write a checkpoint of everything.
 
     Raises:
@@ -33,17 +29,14 @@ def save(trainer: Trainer, log: MetricsLog | None = None) -> Path:
             written.
     """
     refuse_broken(trainer)
-    _refuse_infinite(trainer)
+    weights, ema = trainer.model.state_dict(), None if trainer.ema is None else trainer.ema.state_dict()
+    _refuse_infinite(trainer, weights, ema or {})
     trainer.log_position = 0 if log is None else log.sync()  # where a later call continues
     held = _snapshot(trainer)  # by every process: it gathers
-    ema = None if trainer.ema is None else trainer.ema.state_dict()
-    best = None if trainer.best is None else trainer.best.step
-    folder = trainer.run / "checkpoints" / f"step-{trainer.step:06d}"
     if trainer.world.first:
-        weights, keep = trainer.model.state_dict(), trainer.config.training.keep_checkpoints
-        folder = checkpoint.save_checkpoint(trainer.run, trainer.step, weights, ema, held, keep, best)
+        best = None if trainer.best is None else trainer.best.step
+        checkpoint.save_checkpoint(trainer.run, trainer.step, weights, ema, held, best)
     trainer.saved = trainer.step
-    return folder
 
 
 def restore(trainer: Trainer, folder: Path) -> None:
@@ -54,27 +47,18 @@ def restore(trainer: Trainer, folder: Path) -> None:
             another version.
     """
     try:
-        tensors = load_file(folder / "state.safetensors")
-        held = checkpoint.unpack(read_json(folder / "state.json"), tensors)
+        held = checkpoint.unpack(read_json(folder / "state.json"), load_file(folder / "state.safetensors"))
         _refuse_other(trainer, folder, held)
         _restore(trainer, folder, held)
-    except ConfigError:
-        raise
     except KeyError as error:
         raise ConfigError(
             f"{folder} lacks {error}, so another version wrote it; go on with that version, or evaluate it here"
-        ) from None
-    except _NOT_OURS as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConfigError(
-            f"{folder} does not hold what this training saves ({reason}); remove it to go on with the one before"
         ) from None
 
 
 def _parts(trainer: Trainer) -> dict[str, Any]:
     """The stateful parts, by their names in a checkpoint."""
-    parts = {"optimizer": trainer.optimizers, "scaling": trainer.scaling, "sampler": trainer.samplers}
-    parts["meters"] = trainer.meters
+    parts = {"optimizer": trainer.optimizers, "scaling": trainer.scaling, "meters": trainer.meters}
     return parts if trainer.balancer is None else parts | {"balance": trainer.balancer}
 
 
@@ -91,18 +75,22 @@ def _snapshot(trainer: Trainer) -> dict[str, Any]:
         "best": None if trainer.best is None else dict(vars(trainer.best)),
         "carry": [{name: world.gather_rows(_saved(v)) for name, v in vars(carry).items()} for carry in trainer.carries],
         "random": random_states(trainer.device, world),
+        "sampler": {"each": [sampler.state_dict() for sampler in trainer.samplers]},
         **{name: part.state_dict() for name, part in _parts(trainer).items()},
     }
 
 
 def _refuse_other(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
+    was, now = held["dtype"], trainer.model.computes_in
     if held["device"] != trainer.device.type:
         raise ConfigError(
             f"{folder} was made on {held['device']}, this is {trainer.device}: the random streams of the two differ; "
             f"go on there, or evaluate it here"
         )
-    refuse_other_config(held.get("config", {}), trainer.config.model_dump(mode="json"), folder)
-    refuse_other_dtype(held.get("dtype", trainer.model.computes_in), trainer.model.computes_in, folder)
+    checkpoint.refuse_other_config(held["config"], trainer.config.model_dump(mode="json"), folder)
+    if was != now:
+        short = was.replace("float32, products in ", "amp-").replace("bfloat", "bf").replace("float", "fp")
+        raise ConfigError(f"{folder} was computed in {was}, this would go on in {now}; type training.precision={short}")
 
 
 def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
@@ -112,12 +100,13 @@ def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
     trainer.step, trainer.index, trainer.seconds = held["step"], held["index"], held["seconds"]
     trainer.log_position, trainer.saved = held["log_position"], trainer.step
     for name, part in _parts(trainer).items():
-        if name in held:
-            part.load_state_dict(held[name])
-    best = held.get("best")
+        part.load_state_dict(held[name])
+    for sampler, kept in zip(trainer.samplers, held["sampler"]["each"], strict=True):
+        sampler.load_state_dict(kept)
+    best = held["best"]
     if best is not None and (folder.parent / f"step-{best['step']:06d}").is_dir():
         trainer.best = Reading(**best)
-    own, kind = trainer.world.own_rows, type(trainer.carry.state)
+    own, kind = trainer.world.own_rows, type(trainer.carries[0].state)
     for turn, carry in enumerate(held["carry"]):
         c = {name: own(value, trainer.device) for name, value in carry.items()}
         batch, loader = Batch(*c["batch"]), Batch(*c["loader"])
@@ -127,19 +116,20 @@ def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
 
 def refuse_broken(trainer: Trainer) -> None:
     """Raise Diverged where a loss since the last log line, or a gradient, was infinite or NaN."""
+    if trainer.scaling.stuck:
+        raise diverged(trainer, "the gradient overflows fp16 whatever the loss scale")
     term = trainer.meters.broken()
     if term is not None:
         raise diverged(trainer, f"loss {term} is not finite")
-    if trainer.spoiled:
+    if trainer.meters.spoiled:
         raise diverged(trainer, "the gradient is not finite, though every loss is,")
 
 
-def _refuse_infinite(trainer: Trainer) -> None:
+def _refuse_infinite(trainer: Trainer, weights: dict[str, Any], averages: dict[str, Any]) -> None:
     """Raise Diverged where a weight, its average or a moment is infinite or NaN."""
-    averages = {} if trainer.ema is None else trainer.ema.state_dict()
     entries = trainer.optimizers.state_dict().items()
     moments = {f"{i}/{k}": v for i, entry in entries for k, v in entry.items() if isinstance(v, torch.Tensor)}
-    for kind, tensors in (("weight", trainer.model.state_dict()), ("average of", averages), ("moment", moments)):
+    for kind, tensors in (("weight", weights), ("average of", averages), ("moment", moments)):
         name = checkpoint.first_infinite(tensors)
         if name is not None:
             raise diverged(trainer, f"{kind} {name} is not finite")

@@ -54,34 +54,30 @@ def moved(
     Messages along a constraint that both have keep their weights. Those of one that only this model has start at
     zero, so the model begins as the run's network, which does not see that constraint.
     """
-    where = {constraint: part for part, constraint in has.items()}
-    found, mixers = {}, set()
+    here = {constraint: part for part, constraint in has.items()}
+    kept: dict[str, Tensor] = {}
+    mixers = set()
     for name, tensor in weights.items():
         part = _MESSAGES.match(name)
         if part is None or part["messages"] not in had:
-            found[name] = tensor
+            kept[name] = tensor
             continue
         mixers.add(part["mixer"])
-        if (constraint := had[part["messages"]]) in where:
-            found[f"{part['mixer']}.{where[constraint]}.{part['rest']}"] = tensor
+        if (constraint := had[part["messages"]]) in here:
+            kept[f"{part['mixer']}.{here[constraint]}.{part['rest']}"] = tensor
     for name, tensor in own.items():
         part = _MESSAGES.match(name)
-        if part is not None and part["messages"] in has and part["mixer"] in mixers and name not in found:
+        if name not in kept and part is not None and part["messages"] in has and part["mixer"] in mixers:
             last = part["rest"] in ("weight", "answer.weight")  # matrix of these messages
-            found[name] = torch.zeros_like(tensor) if last else tensor
-    return found
+            kept[name] = torch.zeros_like(tensor) if last else tensor
+    return kept
 
 
 def _difference(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> str | None:
     """The first reason why `weights` do not fit a model with `own`, and what to type."""
-    for name in sorted({*weights, *own}):
-        if name not in own:
-            return f"it has the weight {name}, which this model lacks; give the model the settings of that run"
-        if name not in weights:
-            return f"it lacks the weight {name} of this model; give the model the settings of that run"
-        if weights[name].shape != own[name].shape:
-            return (
-                f"{name} is {list(weights[name].shape)} there and {list(own[name].shape)} here; take the sizes and the "
-                "kind of data set of that run"
-            )
+    there, here = ({name: list(tensor.shape) for name, tensor in each.items()} for each in (weights, own))
+    for name in sorted(there.keys() | here.keys()):
+        if there.get(name) != here.get(name):
+            sizes = f"{there.get(name, 'absent')} there and {here.get(name, 'absent')} here"
+            return f"{name} is {sizes}; give the model the settings and the kind of data set of that run"
     return None

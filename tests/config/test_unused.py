@@ -13,7 +13,7 @@ from conftest import output
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import Changes, _field, derive, leaves
 from reason.config.schema import Config
-from reason.data import PuzzleData
+from reason.data import PuzzleData, TrainingSets
 from reason.errors import ConfigError
 from reason.models import RecursiveModel
 from reason.models.base import Batch
@@ -21,7 +21,6 @@ from reason.models.recursive import RecursiveState
 from reason.presets import TABLES, preset
 from reason.presets.tables import PaperTable
 from reason.runs.build import build_trainer
-from reason.training.sets import TrainingSets
 
 STEPS = 3  # of the optimizer
 SMALL: Changes = {
@@ -102,7 +101,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Config], list
             if isinstance(trainer.model, RecursiveModel):
                 with torch.no_grad():
                     trainer.model.networks()[-1].output.mul_(3)
-                    halt_half(trainer.model, trainer.samplers.data.parts[0].take(torch.arange(8)))
+                    halt_half(trainer.model, trainer.data.parts[0].take(torch.arange(8)))
             for _ in range(STEPS):
                 trainer.optimizer_step()
             averaged = {} if trainer.ema is None else trainer.ema.state_dict()

@@ -1,6 +1,5 @@
 """What a checkpoint says of itself: its files as they were written, its numbers finite."""
 
-import json
 import pkgutil
 import shutil
 from pathlib import Path
@@ -12,8 +11,7 @@ from survivors import STEP, Damage, change_json, content, entry, flip, gone, sam
 from reason.cli import main
 from reason.config.schema import Config
 from reason.errors import Diverged
-from reason.training import checkpoint
-from reason.training.checkpoint import FILES, MANIFEST, fault, readable, seal
+from reason.training.checkpoint import FILES, MANIFEST, readable, seal
 from reason.training.state import save
 
 
@@ -27,7 +25,7 @@ def sealed(damage: Damage) -> Damage:
 
 
 DAMAGES: dict[str, tuple[Damage, str]] = {  # of the newest checkpoint
-    **{f"a bit of {file} at {at}": (flipped(file, at), "") for file in (*FILES, MANIFEST) for at in (0.3, 0.9)},
+    **{f"a bit of {file}": (flipped(file, 0.6), "") for file in (*FILES, MANIFEST)},
     "no manifest": (gone(MANIFEST), "manifest.json is missing"),
     "no weights": (gone("weights.safetensors"), "weights.safetensors is missing"),
     "an average too many": (
@@ -85,28 +83,12 @@ def test_a_checkpoint_that_a_trainer_removes_is_an_error(
     refusal(words, "No such file or directory")
 
 
-def test_a_seal_covers_what_is_there(tmp_path: Path) -> None:
-    for name in FILES:
-        (tmp_path / name).write_bytes(name.encode())
-    seal(tmp_path)
-    assert fault(tmp_path) is None
-    (tmp_path / "notes.txt").write_text("mine")  # no part of it
-    assert fault(tmp_path) is None
-    assert json.loads((tmp_path / MANIFEST).read_text()) == {name: checkpoint.sha256(tmp_path / name) for name in FILES}
-
-
 @pytest.mark.parametrize("part", ["average of", "moment"])
 def test_averages_and_moments_that_are_not_finite_are_not_saved(part: str, tiny: Config, tmp_path: Path) -> None:
     trainer = trainer_of(tiny, tmp_path / "run")
     trainer.optimizer_step()
     assert trainer.ema is not None
-    tensors = trainer.ema._average if part == "average of" else [trainer.optimizers.state_dict()[0]["exp_avg"]]
-    tensors[0].flatten()[-1] = float("nan")
+    average, moment = trainer.ema.state_dict()["head.weight"], trainer.optimizers.state_dict()[0]["exp_avg"]
+    (average if part == "average of" else moment).flatten()[-1] = float("nan")
     with pytest.raises(Diverged, match=f"{part} .* is not finite at step 1"):
         save(trainer)
-
-
-def test_others_may_read_what_the_umask_lets_them(half: Path) -> None:
-    modes = {path.stat().st_mode for path in next(readable(half)).iterdir()}
-    (half / "beside").touch()
-    assert modes == {(half / "beside").stat().st_mode}

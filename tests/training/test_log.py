@@ -11,7 +11,8 @@ from reason.config.schema import Config
 from reason.models.base import IGNORE, Batch, Readout
 from reason.rollout import Carry, Unroll
 from reason.runs.results import training_curve
-from reason.training.log import Meters, MetricsLog, read_metrics
+from reason.training.log import Meters, read_metrics
+from reason.training.world import World
 
 
 def step(answers: list[list[int]], labels: list[list[int]], halted: list[bool], active: list[bool], m: list[int]):
@@ -29,7 +30,7 @@ def test_accuracy_is_that_of_rows_that_have_just_halted() -> None:
     """Row by row: halted and right, halted and half right, right but not halted, halted before this step."""
     labels = [[1, 2], [1, 2], [3, 3], [1, 1]]
     answers = [[1, 2], [1, 3], [3, 3], [1, 1]]
-    meters = Meters(torch.device("cpu"))
+    meters = Meters(torch.device("cpu"), World())
     meters.add(
         *step(answers, labels, [True, True, False, True], [True, True, True, False], [3, 5, 7, 9]),
         {"lm": torch.tensor(2.0), "q_halt": torch.tensor(4.0)},
@@ -49,32 +50,23 @@ def test_accuracy_is_that_of_rows_that_have_just_halted() -> None:
     assert means["loss"] == pytest.approx((2 + 0.5 * 4 + 1) / 2)
 
 
-def test_a_reading_starts_afresh_and_knows_of_no_row() -> None:
-    meters = Meters(torch.device("cpu"))
-    meters.add(*step([[1]], [[1]], [True], [True], [4]), {"lm": torch.tensor(3.0)}, {"lm": 1.0})
-    meters.read()
-    meters.add(*step([[1]], [[1]], [False], [True], [4]), {"lm": torch.tensor(1.0)}, {"lm": 1.0})
-    means = meters.read()
-    assert (means["loss"], means["loss/lm"], means["finished"]) == (1, 1, 0)
-    assert (means["exact"], means["cell"], means["mean_steps"]) == (None, None, None)
-
-
 @pytest.mark.parametrize("accum_steps", [1, 3])
 def test_an_epoch_is_a_pass_of_the_loader_over_the_set(accum_steps: int, tiny: Config, tmp_path: Path) -> None:
     changes = {"rollout.carry": "same-batch", "rollout.accum_steps": str(accum_steps), "training.log_every": "3"}
     trainer = trainer_of(override(tiny, changes), tmp_path / "run")
     drawn = 0
 
-    def counted(index: int) -> Batch:
+    def counted() -> Batch:
         nonlocal drawn
-        drawn += trainer.samplers.batch_size
-        return draw(index)
+        drawn += sampler.batch_size
+        return draw()
 
-    draw, trainer.samplers.draw = trainer.samplers.draw, counted  # type: ignore[method-assign]
+    (sampler,) = trainer.samplers
+    draw, sampler.draw = sampler.draw, counted  # type: ignore[method-assign]
     trainer.train()
     line = read_metrics(tmp_path / "run")[-1]
-    assert line["epoch"] == pytest.approx(drawn / trainer.samplers.data.groups)
-    assert line["puzzle_steps"] == 6 * trainer.samplers.batch_size
+    assert line["epoch"] == pytest.approx(drawn / trainer.data.groups)
+    assert line["puzzle_steps"] == 6 * sampler.batch_size
 
 
 def test_the_logged_rate_is_the_one_that_moved_the_weights(tiny: Config, tmp_path: Path) -> None:
@@ -91,13 +83,6 @@ def test_the_logged_rate_is_the_one_that_moved_the_weights(tiny: Config, tmp_pat
     trainer.train()
     assert [line["lr"] for line in read_metrics(tmp_path / "run")] == pytest.approx([float(rate) for rate in used])
     assert used[0] < used[1] < used[2]
-
-
-def test_what_is_no_number_is_null(tmp_path: Path) -> None:
-    log = MetricsLog(tmp_path / "metrics.jsonl")
-    log.write({"step": 1, "gradient_norm": float("inf"), "loss": float("nan"), "lr": 0.5})
-    log.close()
-    assert read_metrics(tmp_path) == [{"step": 1, "gradient_norm": None, "loss": None, "lr": 0.5}]
 
 
 def test_lines_that_are_none_are_left_out(tmp_path: Path) -> None:

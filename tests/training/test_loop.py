@@ -3,7 +3,6 @@
 import hashlib
 import json
 import platform
-import shutil
 import signal
 import subprocess
 import sys
@@ -37,12 +36,10 @@ VARIANTS = {
         "model.mixer=attention model.positions=rotary model.puzzle_emb_len=1 model.separate_networks=true "
         "model.gradient=last-call rollout.halting=q-learning loss.weights.q_continue=0.5"
     ),
-    "single z": {"model.states": "1"},
-    "random initial state": {"model.initial": "random"},
-    "hints": {"data.hints": "3"},
     "accumulated": {"rollout.grad_steps": "2", "rollout.accum_steps": "3", "rollout.carry": "same-batch"},
-    "fresh": {"rollout.accum_steps": "3", "rollout.carry": "fresh"},
-    "handover": {"rollout.accum_steps": "2", "rollout.carry": "handover"},
+    "one random state, hints": pairs(
+        "model.states=1 model.initial=random data.hints=3 rollout.accum_steps=3 rollout.carry=fresh"
+    ),
     "cmm": {
         "model.noise": "additive",
         "model.initial": "input",
@@ -50,12 +47,12 @@ VARIANTS = {
         "loss.weights.equil_z": "1",
         "loss.weights.rh_stable_z": "1e4",
         "loss.weights.rep_x": "1e3",
-        "loss.schedules": '{"rh_stable_z": {"kind": "piecewise", "points": [[0,0],[2,1]]}}',
+        "loss.schedules": '{"rh_stable_z": {"points": [[0,0],[2,1]]}}',
         "balance.kind": "alg-grad-norm",
         "optimizer.eps": "1e-12",
         "optimizer.freeze_embedding_after": "1",
     },
-    "muon": {"optimizer.kind": "muon", "optimizer.muon_lr": "0.05"},
+    "muon": pairs("optimizer.kind=muon optimizer.muon_lr=0.05 rollout.accum_steps=2 rollout.carry=handover"),
     "adamw, bf16, no EMA": {"optimizer.kind": "adamw", "training.precision": "bf16", "ema.decay": "none"},
 }
 
@@ -109,23 +106,6 @@ def test_resuming_on_a_gpu_equals_not_stopping(family: str, tiny: Config, tmp_pa
     resumes_to_the_bit(override(tiny, VARIANTS[family]), tmp_path, device="cuda")
 
 
-def test_metrics_are_those_of_an_unbroken_run(tiny: Config, tmp_path: Path) -> None:
-    """Killed after a checkpoint at step 3 and a line at step 4: the line is cut off and written again."""
-    trainer_of(tiny, tmp_path / "whole").train()
-    interrupted(tiny, tmp_path / "parts")
-    assert untimed(tmp_path / "parts") == untimed(tmp_path / "whole")
-
-
-def interrupted(config: Config, run: Path) -> None:
-    """Trained to step 5, the end lost: the checkpoint of step 3 goes on."""
-    trainer_of(config, run).train(max_steps=5)
-    shutil.rmtree(checkpoint.checkpoints(run)[-1])
-    second = trainer_of(config, run)
-    restore(second, checkpoint.checkpoints(run)[-1])
-    assert second.step == 3
-    second.train()
-
-
 def test_averaged_gradients_are_the_mean_over_supervision_steps(tiny: Config, tmp_path: Path) -> None:
     """N_grad = 3 at frozen weights: each parameter's gradient equals the mean of three single steps'."""
     grads: dict[int, list[dict[str, torch.Tensor]]] = {}
@@ -147,10 +127,9 @@ def test_averaged_gradients_are_the_mean_over_supervision_steps(tiny: Config, tm
         torch.testing.assert_close(averaged, mean, atol=1e-7, rtol=1e-5, msg=name)
 
 
-@pytest.mark.parametrize("mixer", ["mlp", "attention"])
-def test_gradient_checkpointing_changes_no_gradient(mixer: str, tiny: Config, tmp_path: Path) -> None:
+def test_gradient_checkpointing_changes_no_gradient(tiny: Config, tmp_path: Path) -> None:
     """With noise, Jacobian terms and balancing: the same weights after two steps, and fewer tensors kept."""
-    changes = VARIANTS["cmm"] | {"model.mixer": mixer, "loss.schedules": "{}", "model.gradient": "all-cycles"}
+    changes = VARIANTS["cmm"] | {"model.mixer": "attention", "loss.schedules": "{}", "model.gradient": "all-cycles"}
     ends, kept = [], []
     for flag in ("false", "true"):
         trainer = trainer_of(override(tiny, changes | {"model.gradient_checkpointing": flag}), tmp_path / flag)
@@ -163,40 +142,14 @@ def test_gradient_checkpointing_changes_no_gradient(mixer: str, tiny: Config, tm
 
         torch.manual_seed(1)
         trainer.optimizer_step()
-        x = trainer.model.encode(trainer.carry.batch)
+        x = trainer.model.encode(trainer.carries[0].batch)
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            trainer.model.step(trainer.carry.state, x)
+            trainer.model.step(trainer.carries[0].state, x)
         kept.append(count)
         ends.append([p.detach().clone() for p in trainer.model.parameters()])
     for plain, recomputed in zip(*ends, strict=True):
         torch.testing.assert_close(plain, recomputed)
     assert kept[1] < kept[0] / 2
-
-
-def test_it_learns_what_it_is_shown(tiny: Config, tmp_path: Path) -> None:
-    config = override(
-        tiny, {"training.steps": "150", "optimizer.lr": "3e-3", "model.hidden_size": "32", "data.augment": "false"}
-    )
-    trainer_of(config, tmp_path / "run").train()
-    lines = read_metrics(tmp_path / "run")
-    assert lines[-1]["loss/lm"] < 0.5 * lines[0]["loss/lm"]
-    assert lines[-1]["cell"] > 0.7
-
-
-def test_only_the_newest_checkpoints_are_kept(tiny: Config, tmp_path: Path) -> None:
-    config = override(tiny, pairs("training.checkpoint_every=1 training.keep_checkpoints=3"))
-    trainer_of(config, tmp_path / "run").train()
-    names = [path.name for path in checkpoint.checkpoints(tmp_path / "run")]
-    assert names == ["step-000004", "step-000005", "step-000006"]
-
-
-def test_checkpoint_trees_survive_packing() -> None:
-    tree = {"a": torch.arange(3), "b": {"0": [torch.ones(2), 1.5, None]}, "c": "text"}
-    tensors: dict[str, torch.Tensor] = {}
-    back = checkpoint.unpack(json.loads(json.dumps(checkpoint.pack(tree, tensors))), tensors)
-    assert torch.equal(back["a"], tree["a"])
-    assert torch.equal(back["b"]["0"][0], torch.ones(2))
-    assert back["b"]["0"][1:] == [1.5, None]
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SafetensorError("No space left on device")])
@@ -225,12 +178,11 @@ def signalled(command: list[str], run: Path, send: Callable[[subprocess.Popen], 
     return process.returncode, out, err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_ctrl_c_saves_and_names_the_line_that_resumes(number: int, tiny: Config, tmp_path: Path) -> None:
+def test_ctrl_c_saves_and_names_the_line_that_resumes(tiny: Config, tmp_path: Path) -> None:
     run = tmp_path / "run"
     words = [f"data={tiny.data.directory}", f"run={run}", "training.steps=100000", "training.log_every=5"]
     command = [sys.executable, str(Path(__file__).parents[2] / "train.py"), "sudoku-4x4", *words]
-    status, out, err = signalled(command, run, lambda process: process.send_signal(number))
+    status, out, err = signalled(command, run, lambda process: process.send_signal(signal.SIGINT))
     assert status == 0, err
     assert f"python train.py run={run} --resume" in out
     assert [path.name == "step-000000" for path in checkpoint.checkpoints(run)] == [True, False]

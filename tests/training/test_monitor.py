@@ -10,7 +10,6 @@ from test_loop import everything, resumed, untimed
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.data import PuzzleData
-from reason.errors import ConfigError
 from reason.rollout import unroll
 from reason.runs.directory import load_run
 from reason.training import checkpoint
@@ -66,9 +65,7 @@ def test_the_best_is_kept_and_can_be_evaluated(
 ) -> None:
     """Readings rise, then fall: the checkpoint of the highest stays, though it is not among the newest."""
     exact = {1: 0.1, 2: 0.5, 3: 0.9, 4: 0.9, 5: 0.2, 6: 0.3}
-    config = override(
-        watched, {"training.monitor.every": "1", "training.checkpoint_every": "1", "training.keep_checkpoints": "2"}
-    )
+    config = override(watched, {"training.monitor.every": "1", "training.checkpoint_every": "1"})
     trainer = trainer_of(config, tmp_path / "run")
     monkeypatch.setattr(trainer.monitor, "read", lambda model, ema, step: Reading(step, exact[step], 0.5, 11, 0.0))
     trainer.train()
@@ -93,31 +90,8 @@ def test_the_best_is_remembered_over_an_interruption(watched: Config, tmp_path: 
     assert best[0] == best[1]
 
 
-def test_a_best_that_is_gone_is_forgotten(watched: Config, tmp_path: Path) -> None:
-    """The best was torn, training goes on from an older checkpoint: the next reading is the best there is."""
-    config = override(watched, {"training.monitor.every": "3"})
-    trainer_of(config, tmp_path / "run").train(max_steps=5)
-    best = checkpoint.best_checkpoint(tmp_path / "run")
-    (best / "weights.safetensors").write_bytes(b"torn")
-    assert checkpoint.best_checkpoint(tmp_path / "run") is None
-    for path in best.iterdir():
-        path.unlink()
-    best.rmdir()
-    trainer = trainer_of(config, tmp_path / "run")
-    restore(trainer, next(checkpoint.readable(tmp_path / "run")))
-    assert trainer.best is None
-
-
-def test_a_run_without_a_validation_split_has_no_best(tiny: Config, tmp_path: Path) -> None:
-    trainer = trainer_of(tiny, tmp_path / "run")
-    assert trainer.monitor is None
-    trainer.train()
-    with pytest.raises(ConfigError, match=r"evaluation\.checkpoint=newest"):
-        load_run(tmp_path / "run", CPU, override(tiny, {"evaluation.checkpoint": "best"}))
-
-
 def test_torn_checkpoints_of_a_lost_stretch_do_not_push_out_the_living(tiny: Config, tmp_path: Path) -> None:
-    config = override(tiny, {"training.checkpoint_every": "2", "training.keep_checkpoints": "1"})
+    config = override(tiny, {"training.checkpoint_every": "2"})
     trainer_of(config, tmp_path / "run").train(max_steps=2)
     torn = tmp_path / "run/checkpoints/step-000005"
     torn.mkdir()
@@ -126,4 +100,4 @@ def test_torn_checkpoints_of_a_lost_stretch_do_not_push_out_the_living(tiny: Con
     with pytest.warns(UserWarning, match="torn"):
         restore(trainer, next(checkpoint.readable(tmp_path / "run")))
     trainer.train(max_steps=4)
-    assert [path.name for path in (tmp_path / "run/checkpoints").iterdir()] == ["step-000004"]
+    assert [path.name for path in (tmp_path / "run/checkpoints").iterdir()] == ["step-000002", "step-000004"]

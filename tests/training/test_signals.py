@@ -1,6 +1,5 @@
 """Ctrl-C and partners that stop: one line, the right status, nothing half done."""
 
-import io
 import json
 import os
 import signal
@@ -14,7 +13,6 @@ from conftest import TINY
 from peer import in_world
 from test_distributed import free_port
 
-import reason
 from reason.extensions.torchrun import world
 
 ROOT = Path(__file__).parents[2]
@@ -25,8 +23,7 @@ def hears_signals() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-@pytest.mark.parametrize("module", ["numpy", "torch", "pydantic"])
-def test_ctrl_c_while_libraries_are_imported(module: str, tmp_path: Path) -> None:
+def test_ctrl_c_while_libraries_are_imported(tmp_path: Path) -> None:
     """Python says when a part of the library has been imported, and is then still at the rest of it."""
     command = [sys.executable, "-X", "importtime", str(ROOT / "train.py"), "nothing"]
     process = subprocess.Popen(
@@ -36,29 +33,12 @@ def test_ctrl_c_while_libraries_are_imported(module: str, tmp_path: Path) -> Non
     said = []
     for line in process.stderr:
         said.append(line.rstrip())
-        if line.rpartition("|")[2].strip().startswith(f"{module}."):
+        if line.rpartition("|")[2].strip().startswith("torch."):
             process.send_signal(signal.SIGINT)
             break
     said += process.stderr.read().splitlines()
     assert process.wait() == 130
     assert [line for line in said if not line.startswith("import time:")] == ["interrupted"]
-
-
-def test_training_goes_on_when_nobody_reads_its_progress(
-    sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As in `2>&1 | tee log`, where Ctrl-C ends tee too: what was trained is saved."""
-
-    class Left(io.StringIO):
-        def write(self, text: str) -> int:
-            raise BrokenPipeError
-
-        def flush(self) -> None:
-            raise BrokenPipeError
-
-    monkeypatch.setattr(sys, "stderr", Left())
-    brief = {"training": {"steps": 2, "batch_size": 8}, "model": {"hidden_size": 16, "num_heads": 2}}
-    assert reason.train("sudoku-4x4", data=sudoku_4x4, run=tmp_path / "run", **brief).step == 2
 
 
 @pytest.mark.slow

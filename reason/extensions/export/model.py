@@ -70,7 +70,7 @@ def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str
         state = {"step": step_of(checkpoint), "exported": which}
         if saved_state(checkpoint).config:
             state["config"] = own.model_dump(mode="json")
-        save_checkpoint(model, step_of(checkpoint), weights, None, state, keep=1)
+        save_checkpoint(model, step_of(checkpoint), weights, None, state)
         read = [_results(model, directory, changes) for directory in sets]
         card = _card(run, out.name, stored, read[0]["checkpoint_step"], own, command) | {
             "weights": read[0]["weights"],

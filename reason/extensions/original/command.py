@@ -74,7 +74,7 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"{file} is no HRM or TRM, or states other settings than its own ({reason})") from None
     run = Path(run_name) if run_name else reserve_run("imported")
     create_run(run, config, shape, metadata.task if metadata else {}, sys.argv)
-    save_checkpoint(run, 0, model.state_dict(), None, {"imported_from": str(file)}, keep=1)
+    save_checkpoint(run, 0, model.state_dict(), None, {"imported_from": str(file)})
     kind = "HRM" if section["separate_networks"] else f"TRM ({section['mixer']})"
     states = ", a single z" if model.config.states == 1 else ""
     print(f"{run}: {kind}{states}, {model.parameter_count():,} parameters, {shape}; {config.training.precision}")
