@@ -59,23 +59,11 @@ def read_json(path: Path, limit: int = LIMIT) -> Any:
 
 
 @contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """An OSError of the block that names no file, as of a write to a full disk, names `path`."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is not None:  # the text of another error is lost with a file's name
-            error.filename = error.filename or str(path)
-        raise
-
-
-@contextlib.contextmanager
 def written_beside(path: Path) -> Iterator[Path]:
     """A file to write beside `path`, which takes its place where the block ends well and is removed where it fails."""
     part = path.with_name(f".{path.name}.partial")
     try:
-        with naming(path):
-            yield part
+        yield part
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -22,7 +22,7 @@ from datasets_gen.progress import Progress
 from datasets_gen.typed import Parser
 from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
-from reason.files import decoded, naming, read_text, written_beside
+from reason.files import decoded, read_text, written_beside
 from reason.pretrained import pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run, run_and_config
@@ -143,11 +143,7 @@ def _text(word: str) -> str:
 def _solve_each(puzzles: list[str], output: Path, solve: Callable[[str], Solution]) -> int:
     """Solve puzzle after puzzle; each row is in the file as soon as it is known."""
     solved = failed = 0
-    with (
-        naming(output),
-        output.open("x", newline="", encoding="utf-8") as file,
-        Progress(puzzles, unit="puzzle", desc="solving") as bar,
-    ):
+    with output.open("x", newline="", encoding="utf-8") as file, Progress(puzzles, unit="puzzle") as bar:
         writer = csv.writer(file)
         writer.writerow(["question", "answer", "solved", "restarts", "seconds", "error"])
         for text in bar:

@@ -165,7 +165,7 @@ def _table(every: dict[str, Any], own: dict[str, Any], bases: dict[str, Base], n
     table |= {
         "inherited": table.get("inherited", base.about),
         "ours": "; ".join([*own.get("ours", []), *every.get("ours", [])]),
-        "departures": tuple(Departure(_where(each["where"], names), each["text"]) for each in departures),
+        "departures": tuple(Departure(_settings(each["where"], names), each["text"]) for each in departures),
     }
     return PaperTable(**table, base=base, rows=tuple(_row(label, rows, besides, names) for label in rows))
 
@@ -180,9 +180,5 @@ def _row(label: str | int, rows: dict[Any, Any], besides: Changes, names: dict[s
 
 
 def _settings(entry: dict[str, Any], names: dict[str, str]) -> Changes:
-    """The settings of an entry by their full names, its lists as tuples."""
-    return {names.get(key, key): tuples(value) for key, value in entry.items()}
-
-
-def _where(entry: dict[str, Any], names: dict[str, str]) -> Changes:
-    return {key: names.get(str(value), value) for key, value in _settings(entry, names).items()}
+    """The settings of an entry by their full names, also where one stands for a value; its lists as tuples."""
+    return {names.get(key, key): tuples(names.get(str(value), value)) for key, value in entry.items()}

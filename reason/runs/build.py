@@ -17,16 +17,16 @@ from reason.data import TrainingSets
 from reason.errors import ConfigError
 from reason.evaluation.monitor import SplitMonitor
 from reason.models import build_model
-from reason.models.base import Reasoner, Shape
+from reason.models.base import Reasoner
 from reason.plugins import require_imports
 from reason.runs.directory import (
     change_config,
     create_run,
     locked,
+    next_run,
     read_record,
     read_shape,
     refuse_existing,
-    reserve_run,
 )
 from reason.runs.sets import (
     fingerprints,
@@ -50,30 +50,20 @@ from reason.training.world import World, device_of_process, joined
 def start(asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_data: bool) -> Trainer:
     """A new run; `held` (an ExitStack) holds the lock of its folder and the process group.
 
-    run: None for runs/NAME-N, NAME that of the config.
-
-    make_data: generate a missing set with the options of data.generate.
+    run: None for runs/NAME-N, NAME that of the config. make_data: generate a missing set as data.generate says.
 
     Raises:
         ConfigError, DatasetError: the folder holds a run, or the config does not fit the set or the machine.
     """
     if run is not None:
         refuse_existing(run)
-    dtypes(asked.training.precision, pick_device(asked.device))  # refused before any data is made
     config, world = _world(asked, held)
     if world.first and make_data:
         make_data_once(config)
     world.await_first()  # to make the set
     data = load_training_set(config, pick_device(config.device))
-    reserved = reserve_run(asked.name) if run is None and world.first else None
-    run = Path(world.tell(str(run or reserved or "")))
-    try:
-        trainer = build_trainer(config, run, data, world)
-    except BaseException:
-        if reserved is not None:
-            with contextlib.suppress(OSError):
-                reserved.rmdir()
-        raise
+    run = Path(world.tell(str(run or next_run(asked.name))))
+    trainer = build_trainer(config, run, data, world)
     if world.first:
         recorded = derive(asked, choices(trainer.config))  # with every `auto` resolved: a resumed run computes the same
         create_run(run, recorded, data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
@@ -161,15 +151,14 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     config, reasons = resolve(config, shapes, data.device)
     config = derive(config, json.loads(world.tell(json.dumps(choices(config)))))  # processors may differ
     model, told = _initial_model(config, run, data)
-    return Trainer(config, run, model, data, _monitor(config, data, world), world, [*reasons, *told])
+    watched = load_monitor_sets(config, data)
+    rows, steps = batch_size // world.size, config.rollout.trained_steps
+    monitor = SplitMonitor(watched, config.training.monitor.puzzles, steps, rows, world) if watched else None
+    return Trainer(config, run, model, data, monitor, world, [*reasons, *told])
 
 
 def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reasoner, list[str]]:
-    """The model with its first weights, which come from config.seed or from config.init_from; what the latter says.
-
-    Raises:
-        ConfigError: the weights to begin from do not fit, or the model cannot read the puzzles of every set.
-    """
+    """The model with its first weights, of config.seed or config.init_from, and what the latter says."""
     torch.manual_seed(seeds(config.seed)[0])
     model = build_model(config.model, data.shape, *dtypes(config.training.precision, data.device))
     for part in data.parts:
@@ -179,24 +168,13 @@ def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reaso
                 "read both: type model.mixer=local, groups or attention, with model.positions=none or rotary-2d"
             )
         model.add_shape(part.shape)
-    told: list[str] = []
-    if config.init_from is not None and not checkpoints(run):  # a run with checkpoints loads its own weights later
-        told = _begin(model, config, data.shape)
-    return model, told
-
-
-def _begin(model: Reasoner, config: Config, shape: Shape) -> list[str]:
-    """Warm start from config.init_from; what it says of constraints that the two puzzles do not share."""
-    run = Path(config.init_from or "")
-    had = read_config(run / "config.json").model.constraints(read_shape(run))
-    has = config.model.constraints(shape)
-    warm_start(model, run, had, has)
+    if config.init_from is None or checkpoints(run):  # a run with checkpoints loads its own weights later
+        return model, []
+    source = Path(config.init_from)
+    had = read_config(source / "config.json").model.constraints(read_shape(source))
+    has = config.model.constraints(data.shape)
+    warm_start(model, source, had, has)
     own, other = ({*one.values()} - {*two.values()} for one, two in ((has, had), (had, has)))
     told = (("messages that start at zero", own), ("messages of the run that are left out", other))
-    return [f"init_from={run}: {what}: {', '.join(sorted(name for name, *_ in each))}" for what, each in told if each]
-
-
-def _monitor(config: Config, data: TrainingSets, world: World) -> SplitMonitor | None:
-    read = load_monitor_sets(config, data)
-    rows, steps = config.training.batch_size // world.size, config.rollout.trained_steps
-    return SplitMonitor(read, config.training.monitor.puzzles, steps, rows, world) if read else None
+    lines = [f"{what}: {', '.join(sorted(name for name, *_ in each))}" for what, each in told if each]
+    return model, [f"init_from={source}: {line}" for line in lines]

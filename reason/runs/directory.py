@@ -48,14 +48,11 @@ def is_archive(name: str | Path) -> bool:
     return str(name).endswith(PACKED)
 
 
-def reserve_run(name: str) -> Path:
-    """Make the folder runs/NAME-N with the smallest N ≥ 1 above every one that is there, and take it."""
-    ROOT.mkdir(exist_ok=True)
+def next_run(name: str) -> Path:
+    """The folder runs/NAME-N with the smallest N ≥ 1 above every one that is there."""
     numbered = re.compile(rf"{re.escape(plain_name(name, 'name'))}-([0-9]{{1,9}})")
-    taken = [int(match[1]) for path in ROOT.iterdir() if (match := numbered.fullmatch(path.name))]
-    run = ROOT / f"{name}-{max(taken, default=0) + 1}"
-    run.mkdir()
-    return run
+    taken = [int(match[1]) for path in ROOT.glob("*") if (match := numbered.fullmatch(path.name))]
+    return ROOT / f"{name}-{max(taken, default=0) + 1}"
 
 
 def locked(run: Path) -> AbstractContextManager[Any]:

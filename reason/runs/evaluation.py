@@ -62,7 +62,7 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     every = settings.decimated_every(puzzle is not None and puzzle.several, trained_steps)
     steps = settings.steps or default_steps(trained_steps, data.shape, trained.model.shape, every)
     if not by_symbol(own.model, data.shape, trained.model.shape):
-        refuse_other_family(directory, data.metadata.task, read_record(run)["task"], f"{run} was")
+        _refuse_other_family(directory, data.metadata.task, read_record(run)["task"], run)
     folder = (
         _written_to(run)
         / "evaluation"
@@ -138,18 +138,12 @@ def _written_to(run: Path) -> Path:
     return folder
 
 
-def refuse_other_family(directory: str, read: Mapping[str, Any], trained: Mapping[str, Any], who: str) -> None:
-    """Raises ConfigError if the set has another puzzle family than the training set.
-
-    who: the trained model in the message, as "RUN was".
-    """
+def _refuse_other_family(directory: str, read: Mapping[str, Any], trained: Mapping[str, Any], run: Path) -> None:
+    """Raises ConfigError if the set has another puzzle family than the training set."""
     for key in ("name", "causal"):
         was, now = trained.get(key), read.get(key)
         if trained and read and was != now:
-            raise ConfigError(
-                f"{directory} holds puzzles of {key} {now}, {who} trained on {key} {was}: their tokens mean other "
-                "things; name a set of its kind"
-            )
+            raise ConfigError(f"{directory} holds puzzles of {key} {now}, {run} was trained on {key} {was}")
 
 
 def _refuse_other_names(directory: str, own: Config, run: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from datasets_gen.scratch import scratch_beside
 from reason.errors import ConfigError, has_controls, printable
-from reason.files import naming, read_json
+from reason.files import read_json
 
 LISTING = ".written.json"
 
@@ -29,7 +29,7 @@ def new_path(out: Path, mend: str) -> Iterator[Path]:
     place = Path(os.path.abspath(out))  # ".." is no name of a file
     if os.path.lexists(place):
         raise ConfigError(f"{out} is there already; {mend}")
-    with scratch_beside(place) as scratch, naming(place):
+    with scratch_beside(place) as scratch:
         yield scratch / place.name
         (scratch / place.name).rename(place)
 
@@ -43,7 +43,7 @@ def replaced_folder(folder: Path, what: str) -> Iterator[Path]:
     """
     refuse_other_files(folder, what)
     folder = Path(os.path.abspath(folder))  # "." cannot be renamed
-    with scratch_beside(folder) as scratch, naming(folder):
+    with scratch_beside(folder) as scratch:
         new = scratch / "new"
         new.mkdir()
         yield new

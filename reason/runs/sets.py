@@ -27,11 +27,7 @@ def names_presets_own_set(config: Config) -> bool:
 
 
 def make_data_once(config: Config) -> None:
-    """Make the set that a preset names, where it is not there yet, saying how.
-
-    Raises:
-        ConfigError: the preset names no set, or making it failed.
-    """
+    """Make the set that a preset names, where it is not there yet, saying how."""
     directories, commands = config.data.directories, config.data.generate.commands
     for number, directory in enumerate(directories):
         if Path(directory).exists() and any(Path(directory).iterdir()):
@@ -45,37 +41,24 @@ def make_data_once(config: Config) -> None:
         status = generate(arguments)
         if status == 130:
             raise KeyboardInterrupt
-        if status and not splits_of(directory):  # else another process has made it meanwhile
+        if status:
             raise ConfigError(f"the set {directory} could not be made; see above")
     if not directories:
         raise ConfigError(f"preset {config.name} names no data set; type data=DIR")
 
 
 def require_set(config: Config, directory: str) -> None:
-    """Where a set is not there, name the command that makes one like that of the config.
-
-    Raises:
-        ConfigError: the folder is missing, and the config says how its set was made.
-    """
-    commands = config.data.generate.commands
-    if Path(directory).is_dir() or not commands:
-        return
-    preset = PRESETS.get(config.name)  # whose folders the commands are for, whatever was typed since
-    folders = config.data.directories if preset is None else preset.config().data.directories
-    own = dict(zip(folders, commands, strict=False))
-    command = f"python -m datasets_gen {shlex.join([*own.get(directory, commands[0]), '--output-dir', directory])}"
-    one = "one" if directory in own else "one like the preset's own"
-    raise ConfigError(f"no dataset at {directory}; make {one} with `{command}`, or name another with data=DIR")
+    """Raises ConfigError with the command that makes a missing set, where the config says how its own was made."""
+    commands, folders = config.data.generate.commands, config.data.directories
+    if commands and not Path(directory).is_dir():
+        number = folders.index(directory) if directory in folders else 0
+        command = shlex.join([*commands[min(number, len(commands) - 1)], "--output-dir", directory])
+        made = f"make one like the preset's with `python -m datasets_gen {command}`"
+        raise ConfigError(f"no dataset at {directory}; {made}, or name another with data=DIR")
 
 
 def load_training_set(config: Config, device: torch.device) -> TrainingSets:
-    """The train splits on the device.
-
-    Raises:
-        ConfigError: none is named, one is empty or has no scored label, or they are no puzzles of one family in
-            several sizes.
-        DatasetError: missing, torn or inconsistent.
-    """
+    """The train splits on the device; ConfigError or DatasetError where one cannot be learned from."""
     if config.data.directory is None:
         raise ConfigError("the run names no data set of its own; type data=DIR")
     for directory in config.data.directories:

@@ -70,7 +70,7 @@ WRONG = {
     "wrong type": ("train sudoku-4x4 training.steps=many", "training.steps=many"),
     "missing set": (
         "train sudoku-4x4 data=nowhere",
-        "no dataset at nowhere; make one like the preset's own with `python -m datasets_gen sudoku --size 4",
+        "no dataset at nowhere; make one like the preset's with `python -m datasets_gen sudoku --size 4",
     ),
     "no such device": ("train sudoku-4x4 device=cuda:77", "device=cuda:77 is not available here"),
     "bad limit": ("train sudoku-4x4 --max-steps 0", "--max-steps 0: must be above 0"),
@@ -79,7 +79,7 @@ WRONG = {
     "evaluate nothing": ("evaluate", "no run named and none under runs/"),
     "evaluate nowhere": ("evaluate nowhere", "no run at nowhere"),
     "evaluate two": ("evaluate a b", "one run at a time"),
-    "a model's set": ("evaluate sudoku-6x6", "make one with `python -m datasets_gen sudoku --size 6 --train 2500"),
+    "a model's set": ("evaluate sudoku-6x6", "with `python -m datasets_gen sudoku --size 6 --train 2500"),
     "a model misspelt": ("solve sudoko 1...", "did you mean sudoku?"),
     "shortcut and long form": ("train sudoku-4x4 data=a data.directory=b", "given twice: a and b"),
     "show no preset": ("presets sudoku6x6", "did you mean sudoku-6x6?"),

@@ -57,19 +57,6 @@ def test_a_full_disk_names_what_is_safe(half: Path, monkeypatch: pytest.MonkeyPa
     assert [path.name for path in checkpoints(half)] == ["step-000000", "step-000002"]
 
 
-@pytest.mark.parametrize(("words", "writer", "path"), [
-    ("evaluate half steps=1 evaluation.boards=0 name=e", "runs.evaluation.write_report", "half/evaluation/e"),
-    ("export half out steps=1", "extensions.export.model.write_card", "out"),
-    ("pack half out.tar.gz", "extensions.pack.archive._pack", "out.tar.gz"),
-])  # fmt: skip
-def test_a_full_disk_names_what_was_written(
-    words: str, writer: str, path: str, half: Path, here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(f"reason.{writer}", Mock(side_effect=OSError(28, "No space left on device")))
-    error = refusal(words.format(set=sudoku_4x4), "error: No space left on device (")
-    assert error.endswith(f"{path})\n")
-
-
 def test_a_read_only_run_is_refused(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if os.geteuid() == 0:  # to whom nothing is read-only
         monkeypatch.setattr(runs.FileLock, "acquire", Mock(side_effect=PermissionError(13, "Permission denied")))

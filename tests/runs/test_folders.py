@@ -101,4 +101,4 @@ def test_commands_keep_what_is_not_theirs(half: Path, here: Path) -> None:
 
 def test_a_refused_training_leaves_no_folder(sudoku_4x4: Path, here: Path) -> None:
     refusal(["train", "sudoku-4x4", f"data={sudoku_4x4}", "init_from=nowhere"], "no run at nowhere")
-    assert not list((here / "runs").iterdir())
+    assert not (here / "runs").exists()

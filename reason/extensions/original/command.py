@@ -22,7 +22,7 @@ from reason.extensions.original.weights import OUR_SETTINGS, from_original, infe
 from reason.files import read_text
 from reason.models import RecursiveModel, build_model
 from reason.models.base import Shape
-from reason.runs.directory import create_run, refuse_existing, reserve_run
+from reason.runs.directory import create_run, next_run, refuse_existing
 from reason.training.checkpoint import save_checkpoint
 
 DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code.
@@ -72,7 +72,7 @@ def main(argv: list[str]) -> int:
     except (KeyError, IndexError, ValueError, TypeError, OverflowError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ConfigError(f"{file} is no HRM or TRM, or states other settings than its own ({reason})") from None
-    run = Path(run_name) if run_name else reserve_run("imported")
+    run = Path(run_name) if run_name else next_run("imported")
     create_run(run, config, shape, metadata.task if metadata else {}, sys.argv)
     save_checkpoint(run, 0, model.state_dict(), None, {"imported_from": str(file)})
     kind = "HRM" if section["separate_networks"] else f"TRM ({section['mixer']})"
