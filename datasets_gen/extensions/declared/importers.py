@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -65,45 +65,33 @@ def bench_board(entry: Entry) -> tuple[Board, str]:
     return board, "\n".join(board)
 
 
-class Suite(NamedTuple):
-    """How the entries of a suite are read."""
-
-    kind_of: Callable[[Entry], str]
-    board_of: Callable[[Entry], tuple[Board, str]]
-    kinds: tuple[str, ...]  # that are read
-
-
-SUITES = {
-    "reasoning-gym": Suite(
-        lambda entry: str(entry["metadata"]["source_dataset"]),
+SUITES: dict[str, tuple[Callable[[Entry], Any], Callable[[Entry], tuple[Board, str]], tuple[str, ...]]] = {
+    "reasoning-gym": (
+        lambda entry: entry["metadata"]["source_dataset"],
         gym_board,
         ("sudoku", "mini_sudoku", "futoshiki", "n_queens"),
     ),
-    "ppbench": Suite(lambda entry: str(entry["pid"]), bench_board, ("sudoku", "lightup")),
-}
+    "ppbench": (lambda entry: entry["pid"], bench_board, ("sudoku", "lightup")),
+}  # of each suite: the kind of an entry, its board, the kinds that are read
 
 
 def read_suite(path: Path, name: str, only: str | None) -> tuple[str, list[tuple[str, Board, str]]]:
     """The kind of a file's puzzles, and (file and line, board, text) of each; only: this kind of several."""
-    suite = SUITES[name]
-    found, others = defaultdict[str, list[tuple[str, Board, str]]](list), Counter[str]()
+    kind_of, board_of, kinds = SUITES[name]
+    found = defaultdict[str, list[tuple[str, Board, str]]](list)
     with text_file(path) as file:
         for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
             where = f"{path}, line {number}"
             try:
-                kind = suite.kind_of(entry := parse_json(line, where))
-                if kind in suite.kinds and only in (None, kind):
-                    found[kind].append((where, *suite.board_of(entry)))
-                else:
-                    others[kind] += 1
+                if not line.strip() or (kind := kind_of(entry := parse_json(line, where))) not in kinds:
+                    continue
+                if only in (None, kind):
+                    found[kind].append((where, *board_of(entry)))
             except (KeyError, TypeError, ValueError, IndexError) as error:
                 raise DatasetError(f"{where}: no entry of {name} ({type(error).__name__}: {error})") from None
     if len(found) != 1:
-        there = ", ".join(f"{count} {kind}" for kind, count in others.items()) or "nothing"
-        asked = f"several kinds; name one with --tasks: {', '.join(sorted(found))}" if found else there
-        raise DatasetError(f"{path} holds {asked}; what is read of {name}: {', '.join(suite.kinds)}")
+        there = f"several kinds; name one with --tasks: {', '.join(sorted(found))}" if found else "nothing to read"
+        raise DatasetError(f"{path} holds {there}; what is read of {name}: {', '.join(kinds)}")
     return next(iter(found.items()))
 
 
@@ -124,24 +112,17 @@ def suite_split(kind: str, found: list[tuple[str, Board, str]], like: Path | Non
             continue
         try:
             tokens, relations = puzzle.typed(text)
-            labels.append(_solution(puzzle, tokens, relations))
         except DatasetError as error:
             raise DatasetError(f"{where}: {error}") from None
+        solutions, answer = puzzle.exact(tokens, relations) or (0, tokens)  # by our own solvers
+        if solutions == 0 or (solutions > 1 and not puzzle.several):
+            raise DatasetError(f"{where}: the puzzle has {'several solutions' if solutions else 'no solution'}")
         inputs.append(tokens)
+        labels.append(answer)
         tables += [] if relations is None else [relations[None]]  # of all puzzles or of none
     if not inputs:
-        raise DatasetError(f"{kind}: no board is of {puzzle.grid_shape} cells, as those of {like} are")
+        raise DatasetError(f"{kind}: no board has the size of those of {like}, {puzzle.grid_shape}")
     return puzzle, Split.of_puzzles(np.array(inputs), np.array(labels), relations=stacked(tables) if tables else None)
-
-
-def _solution(puzzle: Puzzle, tokens: np.ndarray, relations: np.ndarray | None) -> np.ndarray:
-    """A solution (S,) of one question, by our own solvers."""
-    solutions, answer = puzzle.exact(tokens, relations) or (0, tokens)
-    if not solutions:
-        raise DatasetError("the puzzle has no solution")
-    if solutions > 1 and not puzzle.several:
-        raise DatasetError("the question has more than one solution")
-    return answer
 
 
 def from_suite(options: argparse.Namespace) -> dict[str, Any]:

@@ -63,8 +63,8 @@ class WithSigns(Declared):
             board[row, column] = " "
         cells = "\n".join(map("".join, board[::2, ::2]))
         board[::2, ::2] = " "
-        if (board != " ").any():
-            raise DatasetError(f"'{board[board != ' '][0]}' stands where a sign or a space is expected")
+        if strange := "".join(board.ravel()).strip():
+            raise DatasetError(f"{strange[0]!r} stands where a sign or a space is expected")
         return self.of_constraints([*self.clues(cells), *found])
 
 

@@ -18,26 +18,23 @@ from datasets_gen.compiled import compiled
 from datasets_gen.extensions.extreme.branching import minimise
 from datasets_gen.extensions.extreme.neighbours import Puzzle
 from datasets_gen.sudoku.solver import full_grid
+from datasets_gen.sudoku.tables import geometry
+
+PEERS = geometry(9).peers
 
 
 @compiled
-def _candidates(grid):
+def _candidates(board):
     """Bits (9, 9) of the digits that the clues leave to a cell; a clue has its own bit alone."""
-    rows, columns, boxes = np.zeros(9, np.int64), np.zeros(9, np.int64), np.zeros(9, np.int64)
-    found = np.zeros((9, 9), np.int64)
-    for row in range(9):
-        for column in range(9):
-            if grid[row, column]:
-                bit = np.int64(1) << (np.int64(grid[row, column]) - 1)
-                found[row, column] = bit
-                rows[row] |= bit
-                columns[column] |= bit
-                boxes[row // 3 * 3 + column // 3] |= bit
-    for row in range(9):
-        for column in range(9):
-            if grid[row, column] == 0:
-                found[row, column] = 511 & ~(rows[row] | columns[column] | boxes[row // 3 * 3 + column // 3])
-    return found
+    found = np.full(81, 511, np.int64)
+    for cell in range(81):
+        if board[cell]:
+            found[cell] = np.int64(1) << (np.int64(board[cell]) - 1)
+            continue
+        for k in range(PEERS.shape[1]):
+            if board[PEERS[cell, k]]:
+                found[cell] &= ~(np.int64(1) << (np.int64(board[PEERS[cell, k]]) - 1))
+    return found.reshape(9, 9)
 
 
 @compiled
@@ -65,9 +62,8 @@ def _covered(candidates, band, base, first, second, third):
 
 
 @compiled
-def _in_rows(grid):
+def _in_rows(grid, candidates):
     """Is there an exocet whose base lies in a row?"""
-    candidates = _candidates(grid)
     for row in range(9):
         band = row // 3
         for third in range(9):
@@ -97,8 +93,8 @@ def _in_rows(grid):
 @compiled
 def holds_exocet(board):
     """Does a 9×9 board (81,) hold a junior exocet?"""
-    grid = board.reshape(9, 9)
-    return _in_rows(grid) or _in_rows(grid.T.copy())
+    grid, candidates = board.reshape(9, 9), _candidates(board)
+    return _in_rows(grid, candidates) or _in_rows(grid.T.copy(), candidates.T.copy())
 
 
 def exocet_puzzle(rng: np.random.Generator) -> Puzzle:

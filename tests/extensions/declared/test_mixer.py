@@ -10,12 +10,10 @@ from torch import Tensor
 
 from datasets_gen.structure import Relation, Structure
 from datasets_gen.sudoku import Sudoku
-from reason.context import Context
 from reason.errors import ConfigError
-from reason.extensions.declared.mixer import Messages, RelationMixer, links
+from reason.extensions.declared.mixer import Messages, links
 from reason.models import FAMILIES, RecursiveConfig, build_model
 from reason.models.base import Batch, Reasoner, Shape
-from reason.nn.geometry import Geometry
 
 LESS = Relation(name="less", places=2)
 SUM = Relation(name="sum", clues=1, highest=9, instances=((0, 1, 2), (3, 4)))
@@ -171,21 +169,3 @@ def test_weights_serve_other_sizes_and_name_what_they_lack() -> None:
             Shape(seq_len=6, vocab_size=5, structure=VALUES),
             torch.float32,
         )
-
-
-def test_rows_of_a_context_keep_their_instances() -> None:
-    context = Context(torch.randn(3, 6, 2), relations=own())
-    for rows in (slice(0, 1), torch.tensor([2, 0])):
-        for got, whole in zip(context.rows(rows).detach().relations, own(), strict=True):
-            assert torch.equal(got, whole[rows])
-
-
-def test_gradients_reach_every_weight() -> None:
-    mixer = RelationMixer(4, 6, 1, [LESS, SUM], symbols=True, values=True)
-    _, less, sums = own()
-    of = tuple((links(rows, relation, 6),) for rows, relation in ((less, LESS), (sums, SUM)))
-    numbers = torch.tensor(ROWS["row"])
-    member = (numbers == torch.arange(2)[:, None]).float()
-    geometry = Geometry(pool=member, spread=member.T, relations=(2,), symbols=3, own=of)
-    mixer(torch.randn(3, 18, 4), geometry).square().sum().backward()
-    assert all(parameter.grad is not None and parameter.grad.any() for parameter in mixer.parameters())

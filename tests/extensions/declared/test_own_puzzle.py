@@ -1,4 +1,4 @@
-"""docs/own-puzzle.md, block by block: the page's file, set, training, evaluation and answer."""
+"""`reason new-puzzle`, and docs/own-puzzle.md, block by block: the page's file, set, training, evaluation, answer."""
 
 import json
 import re
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from datasets_gen.layout import read_split
 from reason.cli import main
 
 PAGE = (Path(__file__).parents[3] / "docs/own-puzzle.md").read_text()
@@ -49,3 +50,30 @@ def test_the_page_trains_a_network_that_solves_its_puzzle(tmp_path: Path, monkey
     assert follow(tmp_path, monkeypatch, brief=False) == 0
     (results,) = Path("runs/sums/evaluation").glob("*/results.json")
     assert json.loads(results.read_text())["exact_by_step"][7] > 0.9
+
+
+def test_the_starting_file_makes_a_set_that_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new-puzzle", "my-hills"]) == 0
+    made = ["my_hills.py", "--train", "2", "--test", "1", "--processes", "1", "--output-dir", "set"]
+    assert main(["generate", *made]) == 0
+    assert main(["generate", "verify", "set"]) == 0
+    metadata, _ = read_split("set", "train")
+    assert metadata.task["name"] == "my-hills"
+    assert metadata.structure is not None
+    assert list(metadata.structure.groups) == ["row", "column"]
+    assert any(relation.places == 2 for relation in metadata.structure.relations)
+
+
+def test_names_and_files_that_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("../up", "2hills", "Hills", "a b"):
+        assert main(["new-puzzle", name]) == 1
+        assert "is no name of a puzzle" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    Path("hills.py").write_text("mine")
+    assert main(["new-puzzle", "hills"]) == 1
+    assert "is there already" in capsys.readouterr().err
+    assert Path("hills.py").read_text() == "mine"

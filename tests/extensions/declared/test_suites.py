@@ -7,7 +7,7 @@ import pytest
 from conftest import make_set
 
 from datasets_gen.__main__ import main
-from datasets_gen.extensions.declared.importers import SUITES
+from datasets_gen.extensions.declared.importers import bench_board
 from datasets_gen.layout import read_split
 
 MINI = [[0, 0, 2, 0], [0, 4, 0, 1], [4, 3, 0, 0], [0, 0, 0, 0]]
@@ -60,7 +60,7 @@ def test_queens_have_any_answer(tmp_path):
 
 
 def text_of(entry):
-    return SUITES["ppbench"].board_of(entry)[0]
+    return bench_board(entry)[0]
 
 
 def test_codes_of_pencil_puzzle_bench(tmp_path):
@@ -80,7 +80,7 @@ def test_codes_of_pencil_puzzle_bench(tmp_path):
     ("suite", "entries", "told"),
     [
         ("reasoning-gym", [gym("mini_sudoku", MINI), [1]], "line 2: no entry of reasoning-gym (TypeError"),
-        ("reasoning-gym", [gym("tsumego", [])], "holds 1 tsumego"),
+        ("reasoning-gym", [gym("tsumego", [])], "holds nothing to read"),
         ("ppbench", [bench("sudoku", "zzzzg", 9, 9), bench("lightup", "zzzzg", 9, 9)], "--tasks: lightup, sudoku"),
         ("ppbench", [bench("lightup", "-", 9, 9)], "line 1: no entry of ppbench (ValueError"),
         ("ppbench", [bench("lightup", "zzzzg", 9, 9)], "lightup is a declared puzzle; name a set of it: --like"),
@@ -89,7 +89,7 @@ def test_codes_of_pencil_puzzle_bench(tmp_path):
         ("reasoning-gym", [gym("futoshiki", MINI, constraints=[[0, 0, 0, 2, "<"]])], "joins no two neighbours"),
         ("reasoning-gym", [gym("futoshiki", MINI, constraints=[[0, 0, 0, 1, "="]])], "KeyError: '='"),
         ("reasoning-gym", [gym("mini_sudoku", [[1, 1, 0, 0], *MINI[1:]])], "line 1: the puzzle has no solution"),
-        ("reasoning-gym", [gym("mini_sudoku", [[0] * 4] * 4)], "line 1: the question has"),
+        ("reasoning-gym", [gym("mini_sudoku", [[0] * 4] * 4)], "line 1: the puzzle has several solutions"),
         ("reasoning-gym", [], "holds nothing"),
     ],
 )

@@ -129,30 +129,6 @@ def test_a_lineage_gives_minimal_puzzles_of_depth_2(monkeypatch):
         assert (solve(spared).counts == 2).all()
 
 
-def test_generations_climb(monkeypatch):
-    monkeypatch.setattr(deep, "GENERATION", 20)
-    monkeypatch.setattr(deep, "DEEP", 16.0)
-    climbed = deep._climb(np.random.default_rng(0))
-    assert len(climbed) >= 2
-    assert min(endurance(*member, 0.0) for member in climbed) >= 16
-    monkeypatch.setattr(deep, "DEEP", 0.0)
-    random = deep._climb(np.random.default_rng(0))
-    assert np.median([endurance(*member, 0.0) for member in random]) < 4
-
-
-def test_a_lineage_that_does_not_get_deep_gives_nothing(monkeypatch):
-    monkeypatch.setattr(deep, "GENERATION", 2)
-    monkeypatch.setattr(deep, "TRIED", 5)
-    questions, answers = deep.deepen(Lineage(0, 0, 1, limit=40))
-    assert questions.shape == answers.shape == (0, 81)
-
-
-def test_a_lineage_of_few_children_ends(monkeypatch):
-    monkeypatch.setattr(deep, "TRIED", 40)
-    monkeypatch.setattr(deep, "_climb", lambda rng: [(ROOT, solved(ROOT))])
-    assert len(deep.deepen(Lineage(0, 0, 0, limit=40))[0]) < deep.SCARCE
-
-
 def test_solution_classes_are_those_of_symmetries():
     rng = np.random.default_rng(0)
     answers = np.array([solved(board) for board in (DEEP, MIDDLE, EASY)])

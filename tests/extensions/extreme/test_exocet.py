@@ -7,7 +7,6 @@ import pytest
 from test_depth import HARD, board_of
 
 from datasets_gen.extensions.extreme.exocet import exocet_puzzle, holds_exocet
-from datasets_gen.extensions.extreme.guesses import shuffles
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.sudoku.solver import full_grid, solve, thin
 
@@ -78,12 +77,6 @@ def test_exocets_are_those_of_the_definition(made):
     found = [holds_exocet(board) for board in boards]
     assert found == [naive(board) for board in boards]
     assert 20 < sum(found) < len(found) - 20
-
-
-def test_symmetries_keep_an_exocet(made):
-    for question, _ in made:
-        for shuffle in shuffles():
-            assert holds_exocet(shuffle.digits[question[shuffle.cells]].astype(np.uint8))
 
 
 def test_targets_take_the_digits_of_the_base(made):
