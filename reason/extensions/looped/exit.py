@@ -39,14 +39,9 @@ def log_exit_distribution(gates: Tensor) -> Tensor:
     return torch.cat([torch.zeros_like(gates[:1]), stays]) + torch.cat([logsigmoid(gates[:-1]), gates[-1:] * 0])
 
 
-def exit_cdf(gates: Tensor) -> Tensor:
-    """Σ_{j≤t} p(j) = 1 − Π_{j≤t}(1 − λ_j) while t is not the last loop: (T, ...) -> (T, ...), rising in t."""
-    return 1 - logsigmoid(-gates).cumsum(0).exp()
-
-
 def exit_step(gates: Tensor, quantile: float) -> Tensor:
-    """The first t, counted from 1, whose CDF exceeds `quantile`, else T: (T, ...) -> (...) int64."""
-    beyond = exit_cdf(gates) > quantile
+    """The first t, counted from 1, where 1 − Π_{j≤t}(1 − λ_j) exceeds `quantile`, else T: (T, ...) -> (...)."""
+    beyond = 1 - logsigmoid(-gates).cumsum(0).exp() > quantile
     beyond[-1] = True
     return beyond.int().argmax(0) + 1
 
