@@ -64,7 +64,7 @@ def resolve_reading(config: Config, shape: Shape, device: torch.device, puzzles:
 
 
 def _compiling(config: Config, setting: str, written: float, device: torch.device) -> Resolved:
-    """Where the setting is auto: none where an accelerator computes, else inductor where so many numbers are written."""
+    """Where the setting is auto: none where an accelerator computes or little is written, else inductor."""
     if leaves(config.model_dump())[setting] != "auto":
         return Resolved(config, [])
     compiled, reasons = "none", []
