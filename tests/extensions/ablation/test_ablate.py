@@ -86,7 +86,7 @@ def test_a_seed_that_one_variant_lacks_is_left_out_of_the_difference() -> None:
     rows = summary(runs)
     assert rows[1]["difference"]["mean"] == pytest.approx(0.1)
     assert rows[0]["exact"] == {"mean": pytest.approx(0.6), "sd": pytest.approx(0.1414, abs=1e-4)}
-    assert "x=1" in svg(chart(runs), "a")
+    assert "x=1" in svg(chart(runs))
 
 
 def test_a_setting_that_counts_in_one_variant_is_varied() -> None:
