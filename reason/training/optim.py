@@ -154,6 +154,10 @@ class Muon(torch.optim.AdamW):
         eps = 1e-8 if config.eps is None else config.eps
         super().__init__(groups, config.lr, config.betas, eps, config.weight_decay)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Without AdamW's look at step counts, which matrices do not have."""
+        torch.optim.Optimizer.__setstate__(self, state)
+
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """One update; the gradients of the matrices are cleared, so that AdamW moves only the rest."""
