@@ -1,5 +1,7 @@
 """Sums as text."""
 
+import codecs
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -163,3 +165,21 @@ def test_a_reply_is_the_sum_as_a_person_writes_it(causal: bool, reverse: bool, z
         question = puzzle.parse("+".join(map(str, terms)))
         assert puzzle.reply(question, puzzle.example(terms)[1]) == reply
     assert puzzle.reply(question, np.zeros_like(question)) == "999 + 1 = ?"
+
+
+@pytest.mark.parametrize("line", [
+    '{"num1": 1.5, "num2": 2.5, "sum": 4}', '{"num1": "1", "num2": 1, "sum": 2}', '{"num1": -1, "num2": 1, "sum": 0}',
+    '{"num1": 1, "num2": 1, "sum": 2, "answer": 3}', '{"num1": 1, "num2": 1, "sum": 2, "expression": "1 + 2"}',
+    '{"num1": 1, "num2": 1}', '{"num1": 1, "sum": 1}', '{"num1": 1,', "[1, 2]", "[" * 100_000,
+    f'{{"num1": 1{"0" * 1000}, "num2": 1, "sum": 1{"0" * 999}1}}',
+])  # fmt: skip
+def test_faulty_sums_of_a_file_are_refused(tmp_path, refused, line):
+    path = tmp_path / "file.jsonl"
+    path.write_text('{"num1": 1, "num2": 2, "sum": 3}\n\n' + line + "\n")
+    refused(["import", "addition-jsonl", path, "--output-dir", tmp_path / "set"], f"{path}, line 3")
+
+
+def test_sums_as_the_code_of_stars_reads_them(made, tmp_path):
+    rows = '{"num1": 95, "num2": 17, "expression": "95 + 17", "answer": 112}\r\n\r\n'
+    (tmp_path / "file.jsonl").write_bytes(codecs.BOM_UTF8 + rows.encode())
+    made("import addition-jsonl", tmp_path / "file.jsonl")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typed_texts import Case, reading_tests
+from typed_texts import Case, reading_test
 from typed_texts import page as page
 
 from datasets_gen.__main__ import main
@@ -254,4 +254,4 @@ def arc(size, top, left):
 
 
 CASES = {"arc": lambda: arc(6, 0, 0), "moved arc": lambda: arc(5, 3, 2)}
-test_what_is_drawn_is_read_again, test_every_reader_reads_alike_or_refuses = reading_tests(CASES)
+test_every_reader_reads_alike_or_refuses = reading_test(CASES)
