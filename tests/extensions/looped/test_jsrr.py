@@ -112,8 +112,8 @@ def test_the_gradient_is_that_of_the_formula() -> None:
 
 def test_the_convex_form_takes_its_weight_from_lm() -> None:
     horizon = Horizon(10, 1.0)
-    weights = {"lm": 2.0, "q_halt": 0.0, "jsrr": 0.25}
-    late = {"jsrr": {"kind": "piecewise", "points": ((0, 0), (4, 1), (8, 2))}}
+    weights = {"lm": 2.0, "q_halt": 0.0, "jsrr": 0.5}
+    late = {"jsrr": {"points": ((0, 0), (4, 0.5), (8, 1))}}
     convex = LossConfig(weights=weights, schedules=late)
     assert convex.weights_at(0, horizon) == {"lm": 2.0}
     assert convex.weights_at(4, horizon) == {"lm": 1.5, "jsrr": 0.25}

@@ -22,7 +22,7 @@ NARROW = pairs(
     "model.hidden_size=16 model.num_heads=2 training.batch_size=8 training.steps=6 training.log_every=2 "
     "training.checkpoint_every=3 training.precision=fp32"
 )
-LATE = '{"jsrr": {"kind": "piecewise", "points": [[0, 0], [1, 1]]}}'
+LATE = '{"jsrr": {"points": [[0, 0], [1, 1]]}}'
 RANDOM = {"rollout.loops.distribution": "uniform", "rollout.loops.max": "4", "rollout.loops.start": "2"}
 JSRR = {"loss.weights.jsrr": "0.1", "loss.jsrr.iterations": "2", "loss.schedules": LATE}
 
