@@ -1,7 +1,6 @@
 """The library: what README and docs/library.md show, and its errors."""
 
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -107,17 +106,6 @@ def test_trainings_in_threads_are_those_of_one_thread(sudoku_4x4: Path, tmp_path
     with ThreadPoolExecutor(2) as pool:
         for found in pool.map(trained, ["first", "second"]):
             assert all(torch.equal(found[name], value) for name, value in alone.items())
-
-
-def test_an_evaluation_on_another_set_of_the_same_name_is_not_overwritten(
-    run: reason.Run, sudoku_4x4: Path, tmp_path: Path
-) -> None:
-    run.evaluate(steps=3, evaluation={"limit": 4})
-    copied = shutil.copytree(sudoku_4x4, tmp_path / sudoku_4x4.name)
-    with pytest.raises(ConfigError, match=r"holds an evaluation on .*; type name=NAME for this one"):
-        run.evaluate(copied, steps=3, evaluation={"limit": 4})
-    assert run.evaluate(copied, steps=3, evaluation={"limit": 4}, name="copied")["puzzles"] == 4
-    run.evaluate(steps=3, evaluation={"limit": 4})
 
 
 def test_solving_is_what_the_command_prints(run: reason.Run) -> None:

@@ -7,12 +7,9 @@ from conftest import make_set, output, refusal
 
 import reason
 from reason.cli import main
-from reason.cli.compare import read_evaluation
-from reason.errors import ConfigError
 from reason.extensions.export.card import markdown
 from reason.presets import PRESETS
 from reason.pretrained import FOLDER, card, find_run
-from reason.runs.results import settings_of
 
 NAMES = reason.pretrained_models()
 
@@ -57,15 +54,6 @@ PUZZLES = {
 @pytest.mark.parametrize("name", NAMES)
 def test_a_puzzle_is_solved_at_once(name: str) -> None:
     output(["solve", name, PUZZLES[name]], "solved: the rules hold")
-
-
-def test_evaluations_of_a_shipped_model_are_compared(here: Path) -> None:
-    """They lie in runs/NAME, where there is no config."""
-    with pytest.raises(ConfigError, match=r"^sudoku holds no evaluation; make one: python evaluate.py sudoku$"):
-        read_evaluation(Path("sudoku"))
-    asked = settings_of(Path("runs/sudoku"), {"settings": {"model.l_cycles": 2}})
-    assert asked["model.l_cycles"] == 2
-    assert asked["model.hidden_size"] == reason.load("sudoku").config.model.hidden_size
 
 
 def test_a_folder_of_a_models_name_hides_it_only_where_it_is_a_run(here: Path) -> None:

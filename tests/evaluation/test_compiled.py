@@ -1,16 +1,12 @@
 """Compiled evaluation: decided from counted work, recorded, batches of one shape, the numbers of eager evaluation."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from evaluators import counting
 
-from reason.cli import main
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator, evaluate
@@ -60,13 +56,3 @@ def read_by_one_graph(model: Any, data: PuzzleData, **asked: Any) -> None:
     assert not COUNTERS["graph_break"]
     assert found["exact_by_step"] == expected["exact_by_step"]
     np.testing.assert_allclose(found["loss_by_step"], expected["loss_by_step"], rtol=1e-5)
-
-
-@pytest.mark.slow
-def test_inductor_is_recorded(half: Path, sudoku_4x4: Path) -> None:
-    found = {}
-    for how in ("none", "inductor"):
-        assert main(["evaluate", "half", f"evaluation.compile={how}", f"name={how}", "evaluation.boards=0"]) == 0
-        found[how] = json.loads((half / "evaluation" / how / "results.json").read_text())
-        assert found[how]["settings"]["evaluation.compile"] == how
-    assert found["none"]["exact_by_step"] == pytest.approx(found["inductor"]["exact_by_step"], abs=0.05)
