@@ -31,7 +31,7 @@ TERMS = {  # of the core; those of extensions have tests of their own
 }
 TERMS["q_continue"] |= {"rollout.halting": "q-learning"}
 REFUSED = {(single, "rep_z_l"): "needs a low state" for single in ("trm single z", "local")}
-BALANCED = {"balance.kind": "alg-grad-norm", "loss.trace.scope": "token", "loss.trace.rows": "2"}
+BALANCED = {"balance.kind": "alg-grad-norm", "loss.trace.rows": "2"}
 
 
 CYCLES = {"model.h_cycles": "1", "model.l_cycles": "2"}
