@@ -217,7 +217,7 @@ TYPED = {
         (CAGED + "A=3 B=-9", "'-9' is no sum of cage B"),
         (CAGED + "A=3 B=" + "9" * 5000, "is no sum of cage B"),
         (5 * "AAABBB\n" + "BAABBB\nA=3 B=9", "cage B is in two places"),
-        (". ....\n" + 5 * "......\n" + CAGED, "row 1 of the board has 5 cells"),
+        (". ....\n" + 5 * "......\n" + CAGED, "35 cells, [5, 6, 6, 6, 6, 6] by line"),
     ],
     "nonogram": [
         ("1\n2", "type `columns: …` below the board"),
