@@ -61,7 +61,7 @@ def test_ranges_are_those_that_are_checked() -> None:
     assert allowed["optimizer.lr"] == "float > 0, ≤ 1000"
     assert allowed["training.steps"] == "int ≥ 1"
     assert allowed["ema.decay"] == "float ≥ 0, < 1 | none"
-    assert allowed["optimizer.schedule.points"] == "[[float ≥ 0, float ≥ 0], …]"
+    assert allowed["optimizer.schedule.points"] == "[[float ≥ 0, float ≥ 0, ≤ 1], …]"
     assert allowed["model.gradient"] == "last-call | last-cycle | all-cycles | int ≥ 1"
     assert allowed["model.symbols"] == "true | false"
 

@@ -241,8 +241,8 @@ def test_a_stated_setting_changes_what_is_trained(name: str, key: str, trained: 
 
 def test_what_is_typed_and_does_nothing_is_said(tmp_path: Path, sudoku_4x4: Path) -> None:
     words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", f"run={tmp_path / 'run'}", "training.steps=1"]
-    told = output([*words, "model.sigma=0.5", "optimizer.lr=1e-3", "loss.trace.probes=4"])
+    told = output([*words, "model.sigma=0.5", "optimizer.lr=1e-3", "loss.trace.rows=4"])
     assert [line for line in told.splitlines() if "changes nothing" in line] == [
         "model.sigma=0.5 changes nothing in this training: model.noise=none",
-        "loss.trace.probes=4 changes nothing in this training: no rh_unstable_x or rh_stable_z in this loss, to use it",
+        "loss.trace.rows=4 changes nothing in this training: no rh_unstable_x or rh_stable_z in this loss, to use it",
     ]

@@ -1,6 +1,6 @@
 """JSRR, STARS' Jacobian spectral radius regularisation, its L2 baseline, and the blind spot's norm penalty.
 
-docs/math.md §10 and §14.
+docs/math.md §10, docs/math.md §14.
 """
 
 from __future__ import annotations
