@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -9,8 +10,8 @@ from typing import Any
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """`numba.njit`, its machine code kept on disk wherever numba finds a folder it may write to.
 
-    A compiled function calls compiled functions of its own file only: numba's cache looks at the time stamp of one file
-    and would keep old machine code of a callee that lives elsewhere. The same holds for arrays of another file.
+    It may call compiled functions of another file. Arrays of another file are frozen: numba's cache does not notice
+    when they change.
     """
     return _Waiting(function)
 
@@ -22,18 +23,27 @@ class _Waiting:
         self.function, self.__name__, self.__module__ = function, function.__name__, function.__module__
 
     def __call__(self, *arguments: Any) -> Any:
-        """Have it compiled, and all of its file, which machine code may call in no other form."""
+        """Have it compiled, and call it."""
+        return self.compile()(*arguments)
+
+    def compile(self) -> Any:
+        """Its machine code, which its file names from now on, as all others that the file names."""
         own = self.function.__globals__
-        for name, each in list(own.items()):
-            if isinstance(each, _Waiting) and each.function.__globals__ is own:
-                own[name] = _machine_code(each.function)
-        return own[self.__name__](*arguments)
+        waiting = {name: each for name, each in own.items() if isinstance(each, _Waiting)}
+        files = {each.function.__code__.co_filename for each in waiting.values()}
+        for name, each in waiting.items():
+            foreign = each.function.__globals__ is not own
+            own[name] = each.compile() if foreign else _machine_code(each.function, files)
+        return own[self.__name__]
 
 
-def _machine_code(function: Callable[..., Any]) -> Any:
-    from numba import njit
+def _machine_code(function: Callable[..., Any], files: set[str]) -> Any:
+    import numba
 
     try:
-        return njit(cache=True)(function)
+        made: Any = numba.njit(cache=True)(function)
     except RuntimeError:  # neither the package's folder nor the user's cache folder can be written
-        return njit(function)
+        return numba.njit(function)
+    if len(files) > 1:  # numba compares the time of one file, and would keep old code of a callee elsewhere
+        made._cache._cache_file._source_stamp = sorted((file, os.stat(file).st_mtime_ns) for file in files)
+    return made

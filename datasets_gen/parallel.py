@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import partial
@@ -24,8 +24,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from datasets_gen.layout import DatasetError
+from datasets_gen.progress import Progress
 
 Task = TypeVar("Task")
+Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 
 ORDER = ("train", "test", "validation")  # of generation: a validation split, asked for or not, changes no other
@@ -50,33 +52,38 @@ def share(count: int) -> int:
 
 
 def distinct(
-    chunks: Iterable[Iterable[tuple[Any, Result]]],
-    count: int,
-    seen: set[Any],
-    bar: Any,
-    hopeless: Callable[[int], str | None],
-) -> list[Result]:
-    """The first `count` of the (signature, item) in `chunks` whose signature was not seen; they are seen afterwards.
+    make: Callable[[Task], Chunk],
+    task: Callable[[str, int], Task],
+    counts: Mapping[str, int],
+    processes: int | None,
+    what: str,
+    hopeless: Callable[[int, int], str | None],
+    signed: Callable[[Chunk], Iterable[tuple[Any, Result]]] = iter,  # type: ignore[assignment]  # chunks of pairs
+) -> dict[str, list[Result]]:
+    """By split, the first `counts` items of the chunks make(task(split, number)), number 0, 1, …; no two are alike.
 
-    A process that makes a part looks for its share of them. hopeless: why to give up after so many chunks in a row
-    that brought nothing; None: go on.
+    signed: the items of a chunk with their signatures, equal for items that are alike. hopeless: why to give up after
+    so many chunks in a row that brought nothing to so many items; None: go on. A process that makes a part of the set
+    looks for its share of the items.
     """
-    chosen: list[Result] = []
-    bar.total = count = share(count)
-    barren = 0
-    for chunk in chunks:
-        before = len(chosen)
-        for signature, item in chunk:
-            if signature not in seen and len(chosen) < count:
-                seen.add(signature)
-                chosen.append(item)
-        bar.update(len(chosen) - before)
-        if len(chosen) == count:
-            break
-        barren = 0 if len(chosen) > before else barren + 1
-        if why := hopeless(barren):
-            raise DatasetError(why)
-    return chosen
+    seen: set[Any] = set()
+    found: dict[str, list[Result]] = {}
+    for split in (split for split in ORDER if counts.get(split)):
+        chosen, count, barren = found.setdefault(split, []), share(counts[split]), 0
+        with Progress(total=count, desc=f"{split}: {what}", unit="puzzle") as bar:
+            for chunk in ordered_map(make, map(partial(task, split), itertools.count()), processes):
+                before = len(chosen)
+                for signature, item in signed(chunk):
+                    if signature not in seen and len(chosen) < count:
+                        seen.add(signature)
+                        chosen.append(item)
+                bar.update(len(chosen) - before)
+                if len(chosen) == count:
+                    break
+                barren = 0 if len(chosen) > before else barren + 1
+                if why := hopeless(barren, len(seen)):
+                    raise DatasetError(why)
+    return found
 
 
 def ordered_map(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import itertools
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -13,8 +13,7 @@ from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.maze import Maze
 from datasets_gen.maze.paths import FREE, GOAL, search_mazes, solve
-from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
-from datasets_gen.progress import Progress
+from datasets_gen.parallel import ORDER, distinct, seeded
 
 DRAWS = 40_000  # random mazes per task
 PILOT = 200_000  # random mazes from which the largest weight is estimated
@@ -120,22 +119,20 @@ def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes:
     free = (1 - kind.lowest) * kind.size**2
     if not 2 <= kind.min_path <= free:
         raise DatasetError(f"--min-path {kind.min_path}: choose from 2 to well below {free:.0f}, the free cells")
-    puzzle = Maze(kind.size)
-    seen: set[int] = set()
+    puzzle, heaviest = Maze(kind.size), _heaviest(kind, seed)
 
-    def hopeless(barren: int) -> str | None:
-        return _barren(kind, len(seen)) if barren == PATIENCE else None
+    def task(split: str, number: int) -> Chunk:
+        return Chunk(kind, seed, ORDER.index(split), number, heaviest)
 
-    def signed(chunk: np.ndarray) -> Any:
+    def hopeless(barren: int, found: int) -> str | None:
+        return _barren(kind, found) if barren == PATIENCE else None
+
+    def signed(chunk: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:
         return zip(puzzle.signatures(chunk, chunk).tolist(), chunk, strict=True)
 
+    found = distinct(maze_chunk, task, counts, processes, f"{kind.size}x{kind.size} maze", hopeless, signed)
     splits = {}
-    heaviest = _heaviest(kind, seed)
-    for name in (name for name in ORDER if counts.get(name)):
-        tasks = (Chunk(kind, seed, ORDER.index(name), number, heaviest) for number in itertools.count())
-        with Progress(total=counts[name], desc=f"{name}: {kind.size}x{kind.size} maze", unit="maze") as bar:
-            found = distinct(map(signed, ordered_map(maze_chunk, tasks, processes)), counts[name], seen, bar, hopeless)
-        mazes = np.array(found)
+    for name, mazes in ((name, np.array(some)) for name, some in found.items()):
         labels, lengths, _ = solve(mazes)
         splits[name] = Split.of_puzzles(mazes, labels, lengths.astype(np.int32))
     return splits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,9 +10,8 @@ import numpy as np
 
 from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.layout import DatasetError, Split
-from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
+from datasets_gen.parallel import ORDER, distinct, seeded
 from datasets_gen.plugins import installed
-from datasets_gen.progress import Progress
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import full_grid, thin
@@ -103,22 +101,19 @@ def random_splits(
     fewest, most = FEWEST_CLUES[size], size * size - 1
     if clues is not None and not fewest <= clues <= most:
         raise DatasetError(f"--clues {clues}: choose {fewest} to {most}, or none for minimal puzzles")
-    seen: set[int] = set()
 
-    def hopeless(barren: int) -> str | None:
-        if barren * CHUNK <= 20_000 + 20 * len(seen):
+    def task(split: str, number: int) -> Chunk:
+        return Chunk(size, clues, seed, ORDER.index(split), number)
+
+    def hopeless(barren: int, found: int) -> str | None:
+        if barren * CHUNK <= 20_000 + 20 * found:
             return None
         kind = "minimal puzzles" if clues is None else f"puzzles with {clues} clues"
         return (
-            f"only {len(seen)} different {kind} were found, and {barren * CHUNK:,} more boards brought none; "
+            f"only {found} different {kind} were found, and {barren * CHUNK:,} more boards brought none; "
             "ask for fewer puzzles, another number of clues or a larger board"
         )
 
-    splits = {}
-    for name in (name for name in ORDER if counts.get(name)):
-        tasks = (Chunk(size, clues, seed, ORDER.index(name), number) for number in itertools.count())
-        with Progress(total=counts[name], desc=f"{name}: {size}x{size} Sudoku", unit="puzzle") as bar:
-            chosen = distinct(ordered_map(random_chunk, tasks, processes), counts[name], seen, bar, hopeless)
-        questions, answers = (np.array(column) for column in zip(*chosen, strict=True))
-        splits[name] = Split.of_puzzles(questions + 1, answers + 1)
-    return splits
+    found: dict[str, list[Puzzle]] = distinct(random_chunk, task, counts, processes, f"{size}x{size} Sudoku", hopeless)
+    columns = {name: np.array(puzzles).swapaxes(0, 1) + 1 for name, puzzles in found.items()}  # (2, N, S)
+    return {name: Split.of_puzzles(questions, answers) for name, (questions, answers) in columns.items()}

@@ -1,4 +1,4 @@
-"""A compiled Sudoku solver: finds and counts solutions, and measures depth by the same deductions.
+"""A compiled Sudoku solver: finds and counts solutions.
 
 Every cell holds a mask of the digits still possible there. Naked singles, hidden singles and locked
 candidates are drawn to a fixpoint; then a cell is guessed, one with the fewest candidates and the most open
@@ -31,7 +31,7 @@ def _fix(mask, cell, new, stack, fresh):
 
 
 @compiled
-def _fixed(mask, stack):
+def lone(mask, stack):
     """Note every cell where one digit is left; returns how many."""
     fresh = 0
     for cell in range(len(mask)):
@@ -42,7 +42,7 @@ def _fixed(mask, stack):
 
 
 @compiled
-def _deduce(mask, stack, fresh, dirty, table):
+def deduce(mask, stack, fresh, dirty, table):
     """Draw every single and locked candidate; False where a contradiction shows. Without `segments` singles alone.
 
     mask (S,) uint16 changes in place; stack[:fresh] are cells just fixed; dirty has a bit for every unit to
@@ -147,11 +147,11 @@ def _search(mask, limit, order, rank, solutions, table):
     saved = np.empty((cells, cells), np.uint16)
     guessed = np.empty(cells, np.int64)
     stack = np.empty(cells, np.int64)
-    depth, found, fresh = 0, 0, _fixed(mask, stack)
+    depth, found, fresh = 0, 0, lone(mask, stack)
     dirty = (1 << (3 * size)) - 1
     while True:
         best = -1
-        if _deduce(mask, stack, fresh, dirty, table):
+        if deduce(mask, stack, fresh, dirty, table):
             best = _choose(mask, order, peers)
             if best < 0:
                 if found < len(solutions):
@@ -186,7 +186,8 @@ def _search(mask, limit, order, rank, solutions, table):
 
 
 @compiled
-def _masks(board, size):
+def masks(board, size):
+    """The candidates of every cell (S,) of a board."""
     mask = np.empty(len(board), np.uint16)
     for cell in range(len(board)):
         mask[cell] = 1 << (board[cell] - 1) if board[cell] else (1 << size) - 1
@@ -199,92 +200,8 @@ def _solve_all(boards, limit, order, rank, table):
     solutions = np.zeros(boards.shape, np.uint8)
     found = np.empty(len(boards), np.int64)
     for i in range(len(boards)):
-        found[i] = _search(_masks(boards[i], rank.shape[1]), limit, order, rank, solutions[i : i + 1], table)
+        found[i] = _search(masks(boards[i], rank.shape[1]), limit, order, rank, solutions[i : i + 1], table)
     return solutions, found
-
-
-@compiled
-def _assume(mask, cell, candidates, stack, table):
-    """Leave some candidates of a cell, and deduce by singles; False where a contradiction shows."""
-    mask[cell] = candidates
-    if candidates == 0:
-        return False
-    stack[0] = cell
-    fresh = 1 if candidates & (candidates - 1) == 0 else 0
-    return _deduce(mask, stack, fresh, table[1][cell], table)
-
-
-@compiled
-def _exhaust(mask, true, trial, stack, table):
-    """Strike out all that depth 1 refutes; False where a contradiction shows. true (S,): candidates not tried."""
-    quiet, cell = 0, 0
-    while quiet < len(mask):
-        quiet += 1
-        rest = mask[cell] & ~true[cell]
-        while rest and mask[cell] & (mask[cell] - 1):
-            bit = rest & (~rest + np.uint16(1))
-            rest ^= bit
-            trial[:] = mask
-            if not _assume(trial, cell, bit, stack, table):
-                if not _assume(mask, cell, mask[cell] & ~bit, stack, table):
-                    return False
-                quiet = 0
-                rest &= mask[cell]
-        cell = cell + 1 if cell + 1 < len(mask) else 0
-    return True
-
-
-@compiled
-def _exhaust_twice(mask, true, trial, inner, stack, table):
-    """Strike out all that depth 2 refutes of a puzzle with a solution, whose candidates are `true`."""
-    none, quiet, cell = np.zeros(len(mask), np.uint16), 0, 0
-    while quiet < len(mask):
-        quiet += 1
-        rest = mask[cell] & ~true[cell]
-        while rest and mask[cell] & (mask[cell] - 1):
-            bit = rest & (~rest + np.uint16(1))
-            rest ^= bit
-            trial[:] = mask
-            if not (_assume(trial, cell, bit, stack, table) and _exhaust(trial, none, inner, stack, table)):
-                _assume(mask, cell, mask[cell] & ~bit, stack, table)
-                _exhaust(mask, true, inner, stack, table)
-                quiet = 0
-                rest &= mask[cell]
-        cell = cell + 1 if cell + 1 < len(mask) else 0
-
-
-@compiled
-def _candidates(mask):
-    """Candidates of the open cells."""
-    count = 0
-    for cell in range(len(mask)):
-        if mask[cell] & (mask[cell] - 1):
-            count += BITS[mask[cell]]
-    return count
-
-
-@compiled
-def measure_all(boards, solutions, table):
-    """The depth of N boards (N, S), and the candidates that depth 1 leaves: (N, 2).
-
-    solutions (N, S): none of their candidates is ever refuted.
-    """
-    count, cells = boards.shape
-    found, size = np.zeros((count, 2), np.int64), table[0].shape[1]
-    stack, trial, inner = np.empty(cells, np.int64), np.empty(cells, np.uint16), np.empty(cells, np.uint16)
-    for n in range(count):
-        mask, true = _masks(boards[n], size), _masks(solutions[n], size)
-        _deduce(mask, stack, _fixed(mask, stack), (1 << len(table[0])) - 1, table)
-        if _candidates(mask) == 0:
-            continue
-        _exhaust(mask, true, trial, stack, table)
-        found[n, 1] = _candidates(mask)
-        if found[n, 1]:
-            _exhaust_twice(mask, true, trial, inner, stack, table)
-            found[n, 0] = 2 if _candidates(mask) == 0 else 3
-        else:
-            found[n, 0] = 1
-    return found
 
 
 class Solved(NamedTuple):
@@ -332,7 +249,7 @@ def _thin(board, order, fewest, rank, table):
         digit = board[cell]
         if digit and clues > fewest:
             board[cell] = 0
-            if _search(_masks(board, rank.shape[1]), 2, order, rank, nowhere, table) > 1:
+            if _search(masks(board, rank.shape[1]), 2, order, rank, nowhere, table) > 1:
                 board[cell] = digit
             else:
                 clues -= 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 from functools import partial
 from typing import NamedTuple
 
@@ -13,8 +12,7 @@ from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.commands import COMMANDS
 from datasets_gen.extensions.addition.puzzles import Addition
 from datasets_gen.layout import SPLITS, DatasetError, Split
-from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
-from datasets_gen.progress import Progress
+from datasets_gen.parallel import ORDER, distinct, seeded
 
 BATCH = 1024
 PATIENCE = 25  # batches in a row without a new sum
@@ -99,20 +97,17 @@ def addition_splits(
     the number of digits.
     mixed: every operand has its own number of digits; the rating is that of the longest.
     """
-    seen: set[tuple[int, ...]] = set()
-    splits = {}
 
-    def hopeless(barren: int) -> str | None:
-        told = f"of {PATIENCE * BATCH:,} random sums in a row none is new ({len(seen):,} were found before)"
+    def task(split: str, number: int) -> Chunk:
+        return Chunk(puzzle.operands, *lengths[split], mixed, seed, ORDER.index(split), number)
+
+    def hopeless(barren: int, found: int) -> str | None:
+        told = f"of {PATIENCE * BATCH:,} random sums in a row none is new ({found:,} were found before)"
         return f"{told}: ask for fewer, or for more digits" if barren == PATIENCE else None
 
-    for name in (name for name in ORDER if counts.get(name)):
-        fewest, most = lengths[name]
-        kind = (puzzle.operands, fewest, most, mixed, seed, ORDER.index(name))
-        tasks = (Chunk(*kind, number) for number in itertools.count())
-        with Progress(total=counts[name], desc=f"{name}: sums of {fewest}-{most} digits", unit="sum") as bar:
-            chunks = ordered_map(random_chunk, tasks, processes)
-            chosen = distinct(chunks, counts[name], seen, bar, hopeless)
+    found: dict[str, list[Sum]] = distinct(random_chunk, task, counts, processes, "sums", hopeless)
+    splits = {}
+    for name, chosen in found.items():
         examples = zip(*(puzzle.example(operands) for operands, _ in chosen), strict=True)
         inputs, labels = (np.array(rows) for rows in examples)
         if puzzle.noise:

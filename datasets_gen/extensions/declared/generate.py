@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -21,8 +20,7 @@ from datasets_gen.extensions.declared.relations import gather, partitioned, rows
 from datasets_gen.extensions.declared.rules import evaluate, named
 from datasets_gen.extensions.declared.solver import LIGHT, Solver, TooHard
 from datasets_gen.layout import DatasetError, Split
-from datasets_gen.parallel import ORDER, distinct, ordered_map, seeded
-from datasets_gen.progress import Progress
+from datasets_gen.parallel import ORDER, distinct, seeded
 from datasets_gen.puzzles import FAMILIES
 from datasets_gen.structure import units
 
@@ -238,25 +236,22 @@ def declared_splits(
 ) -> tuple[Declared, dict[str, Split]]:
     """The puzzle with the relations of its set, and splits of `counts` puzzles each."""
     puzzle = page_named(name)()
-    seen: set[int] = set()
-    made: dict[str, list[Made]] = {}
     failed = Counter[str]()
 
-    def found(chunk: tuple[list[tuple[int, Made]], Counter[str]]) -> list[tuple[int, Made]]:
+    def task(split: str, number: int) -> Chunk:
+        return Chunk(name, clues, seed, ORDER.index(split), number)
+
+    def signed(chunk: tuple[list[tuple[int, Made]], Counter[str]]) -> list[tuple[int, Made]]:
         failed.update(chunk[1] + Counter({KNOWN: len(chunk[0])}))
         return chunk[0]
 
-    def hopeless(barren: int) -> str | None:
+    def hopeless(barren: int, found: int) -> str | None:
         if not barren:
             failed.clear()
         told = ", ".join(f"{count} {why}" for why, count in failed.items())
         return f"{name}: of {failed.total()} draws in a row none is new; {told}" if barren >= PATIENCE else None
 
-    for split in (split for split in ORDER if counts.get(split)):
-        tasks = (Chunk(name, clues, seed, ORDER.index(split), number) for number in itertools.count())
-        with Progress(total=counts[split], desc=f"{split}: {name}", unit="puzzle") as bar:
-            chunks = map(found, ordered_map(declared_chunk, tasks, processes))
-            made[split] = distinct(chunks, counts[split], seen, bar, hopeless)
+    made = distinct(declared_chunk, task, counts, processes, name, hopeless, signed)
     drawn = [each.own for split in made.values() for each in split]
     of_grid = units(puzzle.grid, puzzle.box_shape)
     groups, relations = partitioned(gather(puzzle.always_instances, drawn), drawn, puzzle.seq_len, of_grid)

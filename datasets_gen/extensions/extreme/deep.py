@@ -18,11 +18,11 @@ import numpy as np
 
 from datasets_gen.extensions.extreme.branching import endurance
 from datasets_gen.extensions.extreme.classes import solution_classes
+from datasets_gen.extensions.extreme.depth import depths
 from datasets_gen.extensions.extreme.exocet import exocet_puzzle, holds_exocet
 from datasets_gen.extensions.extreme.guesses import guesses
 from datasets_gen.extensions.extreme.neighbours import Puzzle, neighbour
 from datasets_gen.parallel import seeded
-from datasets_gen.sudoku.depth import depths
 
 GENERATION = 300  # puzzles
 TRIED = 8_000  # neighbours for a generation, at most

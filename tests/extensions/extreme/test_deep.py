@@ -11,7 +11,7 @@ from datasets_gen.extensions.extreme import deep
 from datasets_gen.extensions.extreme.branching import PASSES, endurance
 from datasets_gen.extensions.extreme.classes import solution_classes
 from datasets_gen.extensions.extreme.deep import Lineage
-from datasets_gen.sudoku.depth import depths
+from datasets_gen.extensions.extreme.depth import depths
 from datasets_gen.sudoku.solver import solve
 from datasets_gen.sudoku.tables import geometry
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from datasets_gen.extensions.extreme.depth import depths
 from datasets_gen.importers.tables import read_table
 from datasets_gen.sudoku import Sudoku
-from datasets_gen.sudoku.depth import depths
 from datasets_gen.sudoku.solver import solve
 from datasets_gen.sudoku.tables import geometry
 from reason.data import draw_symmetries
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(__file__).parents[2] / "datasets_gen/fixtures"
 HARD = {  # puzzles of every depth that people publish
     "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4..": 2,
     "7.....4...2..7..8...3..8.799..5..3...6..2..9...1.97..6...3..9...3..4..6...9..1.35": 1,

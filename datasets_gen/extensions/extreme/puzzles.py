@@ -1,0 +1,6 @@
+"""Depth, a statistic of Sudoku."""
+
+from datasets_gen.extensions.extreme.depth import statistics
+from datasets_gen.sudoku import STATISTICS
+
+STATISTICS.append(statistics)
