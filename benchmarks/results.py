@@ -103,8 +103,8 @@ def sets_made_by(run: Path, data: Json) -> str:
     commands: list[str | None] = [None]
     if all("train" in splits_of(folder) for folder in settings.directories):
         commands = [made_by(folder, "train") for folder in settings.directories]
-    elif settings.generate.commands:
-        commands = [shlex.join(words) for words in settings.generate.commands]
+    elif settings.commands:
+        commands = [shlex.join(words) for words in settings.commands]
     elif card.is_file():
         commands = [one["made_by"] for one in read_json(card)["data"]]
     known = (command or "a set of unknown origin" for command in commands)

@@ -78,7 +78,7 @@ def keys_of(mark: Mark) -> tuple[str, ...]:
 
 def has_mark(key: str, mark: Mark) -> bool:
     """Whether a setting or a section, or a section around it, has a mark."""
-    return any(key == known or (known.endswith(".") and f"{key}.".startswith(known)) for known in keys_of(mark))
+    return any(f"{key}.".startswith(f"{known.removesuffix('.')}.") for known in keys_of(mark))
 
 
 def unused(config: Config) -> dict[str, str]:

@@ -4,49 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from reason.settings.base import BaseConfig, Outside, Readable, Resumable
-
-
-class GenerateConfig(BaseConfig):
-    """How a missing set is made: a generator of `datasets_gen` (`name`) and the options of its command line.
-
-    GenerateConfig(name="maze", size=(7, 11), train=100): two sets; a tuple has one value for each. `sources` are files
-    to import, in the format `name`. The generator itself checks its options.
-    """
-
-    model_config = ConfigDict(extra="allow")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _options(cls, given: Any) -> Any:
-        """Without what is not set; earlier versions record every option, or a text."""
-        if not isinstance(given, dict):
-            return given if isinstance(given, GenerateConfig) else {}
-        options = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
-        return {
-            key: value for key, value in options.items()
-            if value is not False and value not in (None, (), "none") and (key, value) != ("seed", 0)
-        }  # fmt: skip
-
-    @property
-    def commands(self) -> list[list[str]]:
-        """The words after `python -m datasets_gen` for each set; none without a generator."""
-        options: dict[str, Any] = {**(self.model_extra or {})}
-        name, sources = options.pop("name", None), options.pop("sources", ())
-        options.setdefault("seed", 0)
-        sets = min((len(value) for value in options.values() if isinstance(value, tuple)), default=1)
-        begin = [*(["import"] if sources else []), str(name), *sources]
-        return [[*begin, *_words(options, number)] for number in range(sets)] if name else []
-
-
-def _words(options: dict[str, Any], number: int) -> list[str]:
-    words = []
-    for key, value in options.items():
-        own = value[number] if isinstance(value, tuple) else value
-        words += [f"--{key.replace('_', '-')}", *([] if own is True else [str(own)])]
-    return words
 
 
 class DataConfig(BaseConfig):
@@ -55,7 +15,11 @@ class DataConfig(BaseConfig):
     directory: Readable[Resumable[str | None]] = Field(
         None, description="folder of the data set (short form: data=DIR); DIR,DIR: sets of several sizes, used in turn"
     )
-    generate: Outside[GenerateConfig] = GenerateConfig()
+    generate: Outside[dict[str, Any]] = Field(
+        {},
+        description='how a missing set is made: {"name": a generator of `reason generate`, and options of its command '
+        "line}; a list has a value for each of several sets; `sources`: files to import, in the format `name`",
+    )
     augment: bool = Field(
         True, description="transform every drawn puzzle by a random symmetry (digits relabelled, grid moved)"
     )
@@ -68,6 +32,28 @@ class DataConfig(BaseConfig):
         0, ge=0, description="puzzles with digits: show up to this many answer cells in half of the drawn puzzles"
     )
 
+    @field_validator("generate", mode="before")
+    @classmethod
+    def _options(cls, given: Any) -> Any:
+        """Without what is not set; earlier versions record every option, or a text."""
+        if not isinstance(given, dict):
+            return {}
+        options = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+        return {
+            key: value for key, value in options.items()
+            if value is not False and value not in (None, (), "none") and (key, value) != ("seed", 0)
+        }  # fmt: skip
+
+    @property
+    def commands(self) -> list[list[str]]:
+        """The words after `python -m datasets_gen` that make each set; none without a generator."""
+        options = dict(self.generate)
+        name, sources = options.pop("name", None), options.pop("sources", ())
+        options.setdefault("seed", 0)
+        sets = min((len(value) for value in options.values() if isinstance(value, tuple)), default=1)
+        begin = [*(["import"] if sources else []), str(name), *sources]
+        return [[*begin, *_words(options, number)] for number in range(sets)] if name else []
+
     @field_validator("directory")
     @classmethod
     def _named(cls, value: str | None) -> str | None:
@@ -79,3 +65,11 @@ class DataConfig(BaseConfig):
     def directories(self) -> list[str]:
         """The folders, one by one."""
         return [] if self.directory is None else [name.strip() for name in self.directory.split(",")]
+
+
+def _words(options: dict[str, Any], number: int) -> list[str]:
+    words = []
+    for key, value in options.items():
+        own = value[number] if isinstance(value, tuple) else value
+        words += [f"--{key.replace('_', '-')}", *([] if own is True else [str(own)])]
+    return words

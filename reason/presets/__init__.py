@@ -17,9 +17,9 @@ from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
 from reason.plugins import installed, load_parts, own_recipe
-from reason.presets import small, structured
-from reason.presets.bases import MAZE_10, MAZE_15, SUDOKU_4, SUDOKU_6, SUDOKU_9
-from reason.presets.tables import PaperTable, Row, read_papers
+from reason.presets.tables import BASES as BASES
+from reason.presets.tables import MADE as MADE
+from reason.presets.tables import Base, PaperTable, Row, read_papers
 
 
 @dataclass(frozen=True)
@@ -57,35 +57,6 @@ class Preset:
             return build_model(self.config().model, self.shape).parameter_count()
 
 
-Recipe = Callable[[], Config]
-RECIPES: dict[str, dict[Recipe, Shape]] = {  # by the title of their group; sudoku_4x4 is the preset sudoku-4x4
-    "Start here: minutes on a laptop": {
-        small.sudoku_4x4: SUDOKU_4,
-        structured.sudoku_6x6_groups: SUDOKU_6,
-        structured.maze_10x10_narrow: MAZE_10,
-    },
-    "Sudoku": {
-        small.sudoku_6x6: SUDOKU_6,
-        small.sudoku_6x6_attention: SUDOKU_6,
-        small.sudoku_6x6_hrm: SUDOKU_6,
-        small.sudoku_6x6_cmm_node: SUDOKU_6,
-        small.sudoku_6x6_cmm_nsde: SUDOKU_6,
-        structured.sudoku_9x9: SUDOKU_9,
-        structured.sudoku_9x9_long: SUDOKU_9,
-        structured.sudoku_9x9_hrm: SUDOKU_9,
-        structured.sudoku_9x9_cmm_node: SUDOKU_9,
-        structured.sudoku_9x9_cmm_nsde: SUDOKU_9,
-    },
-    "Mazes": {
-        small.maze_10x10_attention: MAZE_10,
-        structured.maze_10x10: MAZE_10,
-        structured.maze_10x10_hrm: MAZE_10,
-        structured.maze_10x10_cmm_node: MAZE_10,
-        structured.maze_10x10_cmm_nsde: MAZE_10,
-        structured.maze_any: MAZE_15,
-    },
-}
-AUTHORS = "HRM and TRM at their authors' size: hours to days on a GPU"
 HERE = Path(__file__).parent
 PRESETS: dict[str, Preset] = {}
 TABLES: list[PaperTable] = []
@@ -100,32 +71,26 @@ def add_presets(home: Path, presets: Iterable[Preset], title: str) -> None:
 
 
 def add_papers(home: Path, *papers: str) -> None:
-    """Enter the authors' own presets and every row of the tables of `home`/papers/PAPER.yaml."""
-    authors, tables = read_papers(home / "papers", papers)
-    bases = (
-        Preset(name, partial(getattr, base, "config"), partial(getattr, base, "shape"), partial(getattr, base, "about"))
-        for name, base in authors.items()
-    )
-    add_presets(home, bases, AUTHORS)
-    for table in tables:
-        TABLES.append(table)
-        add_presets(home, (_of_row(table, row) for row in table.rows), "")
+    """Enter the presets and every row of the tables of `home`/papers/PAPER.yaml."""
+    for paper in papers:
+        groups, tables = read_papers(home / "papers" / f"{paper}.yaml")
+        for title, bases in groups.items():
+            add_presets(home, (_of_base(name, base) for name, base in bases.items()), title)
+        for table in tables:
+            TABLES.append(table)
+            add_presets(home, (_of_row(table, row) for row in table.rows), "")
 
 
-def of_recipe(recipe: Recipe, shape: Shape) -> Preset:
-    """The preset of a function: sudoku_4x4 is sudoku-4x4, its docstring the description."""
-    about = partial(inspect.cleandoc, recipe.__doc__ or "")
-    return Preset(recipe.__name__.replace("_", "-"), recipe, lambda: shape, about)
+def _of_base(name: str, base: Base) -> Preset:
+    return Preset(name, lambda: base.config, lambda: base.shape, lambda: base.about)
 
 
 def _of_row(table: PaperTable, row: Row) -> Preset:
     config, about = partial(table.config, row), partial(table.describe, row)
-    return Preset(table.preset_name(row), config, partial(getattr, table.base, "shape"), about, row)
+    return Preset(table.preset_name(row), config, lambda: table.base.shape, about, row)
 
 
-for _title, _recipes in RECIPES.items():
-    add_presets(HERE, (of_recipe(recipe, shape) for recipe, shape in _recipes.items()), _title)
-add_papers(HERE, "authors", "cmm")
+add_papers(HERE, "ours", "authors", "cmm")
 load_parts("presets")
 
 
@@ -141,7 +106,8 @@ def preset(name: str) -> Preset:
             mend = "a preset returns a config: derive(Config(), {…})"
             raise ConfigError(f"{name} returned {type(made).__name__}; {mend}")
         plain = name.rpartition(":")[2].replace("_", "-")
-        return Preset(plain, lambda: made, lambda: SUDOKU_9, lambda: inspect.cleandoc(recipe.__doc__ or plain))
+        shape = BASES["sudoku-9x9"].shape
+        return Preset(plain, lambda: made, lambda: shape, lambda: inspect.cleandoc(recipe.__doc__ or plain))
     if name in PRESETS:
         return PRESETS[name]
     alike = [each for each in PRESETS if each.startswith(f"{name}-")]

@@ -1,22 +1,38 @@
-"""Published tables, read from papers/*.yaml: each has a base config, and each row the settings that it changes."""
+"""Presets and published tables, read from papers/*.yaml: each changes settings of a base config."""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from datasets_gen.maze import Maze
+from datasets_gen.puzzles import Puzzle
+from datasets_gen.sudoku import Sudoku
 from reason.config.overrides import Changes, as_typed, derive, leaves, tuples
 from reason.config.schema import Config
+from reason.data import shape_of_puzzle
+from reason.errors import ConfigError
 from reason.models.base import Shape
-from reason.presets.bases import SETS
+from reason.plugins import installed
 
 PUZZLES = 1000  # base puzzles of Sudoku-Extreme and Maze-Hard as the papers train on them
+MADE: dict[str, Callable[[Mapping[str, Any]], Puzzle]] = {  # the puzzle of a generator's options; extensions add theirs
+    "sudoku": lambda options: Sudoku(options["size"]),
+    "maze": lambda options: Maze(max(size) if isinstance(size := options["size"], tuple) else size),
+}
+
+
+def shape_of_made(options: Mapping[str, Any]) -> Shape:
+    """The shape of the puzzles that `data.generate` makes, the largest where there are several sizes."""
+    if options["name"] not in MADE:
+        raise ConfigError(f"{options['name']} is made by an extension; {installed()}")
+    return shape_of_puzzle(MADE[options["name"]](options))
 
 
 class _Yaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -32,25 +48,24 @@ _Yaml.add_implicit_resolver(
 class Base:
     """A config that presets, rows and other bases start from."""
 
-    parent: Base | None
-    puzzles: str | None  # a name of SETS; none: the parent's
-    about: str
+    parent: str | None  # in BASES
+    stated: str  # where it is from, and what is ours; "": as the parent
     changes: Changes  # of the parent, or of the defaults
 
     @functools.cached_property
     def config(self) -> Config:
         """The whole config, derived once."""
-        data = SETS[self.puzzles][0] if self.puzzles else {}
-        return derive(self.parent.config if self.parent else Config(), data | self.changes)
+        return derive(BASES[self.parent].config if self.parent else Config(), self.changes)
+
+    @property
+    def about(self) -> str:
+        """Where it is from, and what is ours."""
+        return self.stated or (BASES[self.parent].about if self.parent else "")
 
     @property
     def shape(self) -> Shape:
         """The shape of its puzzles."""
-        if self.puzzles:
-            shape = SETS[self.puzzles][1]
-            return shape() if callable(shape) else shape
-        assert self.parent is not None, "a base without a parent names its puzzles"
-        return self.parent.shape
+        return shape_of_made(self.config.data.generate)
 
 
 @dataclass(frozen=True)
@@ -138,28 +153,29 @@ class PaperTable:
         return "\n\n".join(filter(None, paragraphs))
 
 
-BASES: dict[str, Base] = {}  # of the papers read so far: later ones may derive from those of earlier ones
+BASES: dict[str, Base] = {}  # of all files: one may derive from those of another
+SETS: dict[str, Changes] = {}  # the same of puzzle sets
 
 
-def read_papers(folder: Path, papers: Iterable[str]) -> tuple[dict[str, Base], list[PaperTable]]:
-    """The authors' own presets by name, and every table, of the files PAPER.yaml of a folder."""
-    bases, presets, tables = BASES, dict[str, Base](), list[PaperTable]()
-    for paper_name in papers:
-        paper = yaml.load((folder / f"{paper_name}.yaml").read_text(encoding="utf-8"), _Yaml)
-        names = paper.get("settings", {})
-        for name, entry in (paper.get("presets", {}) | paper["bases"]).items():
-            parent = bases[entry.pop("from")] if "from" in entry else None
-            about = entry.pop("about", parent.about if parent else "").strip()
-            bases[name] = Base(parent, entry.pop("puzzles", None), about, _settings(entry, names))
-        presets |= {name: bases[name] for name in paper.get("presets", {})}
-        tables += [_table(paper["every_table"], entry, bases, names) for entry in paper.get("tables", [])]
-    return presets, tables
+def read_papers(file: Path) -> tuple[dict[str, dict[str, Base]], list[PaperTable]]:
+    """The presets of a file by the titles of their groups, and every table; adds to BASES and SETS."""
+    paper = yaml.load(file.read_text(encoding="utf-8"), _Yaml)
+    names = paper.get("settings", {})
+    SETS.update({name: _settings(entry, names) for name, entry in paper.get("sets", {}).items()})
+    groups = paper.get("presets", {})
+    for entries in (*groups.values(), paper.get("bases", {})):
+        for name, entry in entries.items():
+            parent, about = entry.pop("from", None), entry.pop("about", "").strip()
+            puzzles = SETS[entry.pop("puzzles")] if "puzzles" in entry else {}
+            BASES[name] = Base(parent, about, puzzles | _settings(entry, names))
+    presets = {title: {name: BASES[name] for name in entries} for title, entries in groups.items()}
+    return presets, [_table(paper["every_table"], entry, names) for entry in paper.get("tables", [])]
 
 
-def _table(every: dict[str, Any], own: dict[str, Any], bases: dict[str, Base], names: dict[str, str]) -> PaperTable:
+def _table(every: dict[str, Any], own: dict[str, Any], names: dict[str, str]) -> PaperTable:
     """A table of its entry in the file and of what all tables of the file share."""
     table = every | own
-    base = bases[table.pop("base")]
+    base = BASES[table.pop("base")]
     rows, besides = table.pop("rows"), _settings(table.pop("every_row", {}), names)
     departures = [*own.get("departures", []), *every.get("departures", [])]
     table |= {

@@ -28,7 +28,7 @@ def names_presets_own_set(config: Config) -> bool:
 
 def make_data_once(config: Config) -> None:
     """Make the set that a preset names, where it is not there yet, saying how."""
-    directories, commands = config.data.directories, config.data.generate.commands
+    directories, commands = config.data.directories, config.data.commands
     for number, directory in enumerate(directories):
         if Path(directory).exists() and any(Path(directory).iterdir()):
             continue
@@ -49,7 +49,7 @@ def make_data_once(config: Config) -> None:
 
 def require_set(config: Config, directory: str) -> None:
     """Raises ConfigError with the command that makes a missing set, where the config says how its own was made."""
-    commands, folders = config.data.generate.commands, config.data.directories
+    commands, folders = config.data.commands, config.data.directories
     if commands and not Path(directory).is_dir():
         number = folders.index(directory) if directory in folders else 0
         command = shlex.join([*commands[min(number, len(commands) - 1)], "--output-dir", directory])

@@ -18,7 +18,7 @@ from reason.runs.sets import require_set
 
 def sampler_of(config: Config, run: Path, **changes: str) -> Sampler:
     config = override(config, {f"data.{key}": value for key, value in changes.items()})
-    (sampler,) = trainer_of(config, run).samplers.each
+    (sampler,) = trainer_of(config, run).samplers
     return sampler
 
 
@@ -59,8 +59,8 @@ def test_a_missing_set_of_several_is_made_by_its_own_command(here: Path) -> None
 def test_options_of_a_generator_are_settings() -> None:
     """One value holds for every set, a list has one for each; a config of an earlier version has a text there."""
     config = override(preset("maze-any").config(), {"data.generate.train": "1000", "data.generate.size": "[7,9,11]"})
-    assert [shlex.join(words) for words in config.data.generate.commands] == [
+    assert [shlex.join(words) for words in config.data.commands] == [
         f"maze --size {size} --min-path {path} --train 1000 --validation 200 --test 500 --seed 0"
         for size, path in ((7, 4), (9, 12), (11, 34))
     ]
-    assert validated(Config().model_dump() | {"data": {"generate": "sudoku --size 4"}}).data.generate.commands == []
+    assert validated(Config().model_dump() | {"data": {"generate": "sudoku --size 4"}}).data.commands == []

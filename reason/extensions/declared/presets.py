@@ -12,10 +12,8 @@ from datasets_gen.puzzles import Puzzle
 from reason.config.overrides import Changes, derive
 from reason.config.schema import Config
 from reason.data import shape_of_puzzle
-from reason.data.config import GenerateConfig
 from reason.models.base import Shape
-from reason.presets import Preset, add_presets
-from reason.presets.structured import within_groups
+from reason.presets import BASES, Preset, add_presets
 
 SAMPLE = 4  # puzzles that tell which relations a page has, for a preset's number of parameters
 NARROW: Changes = {"model.hidden_size": 32, "model.open_symbols": True}  # as sudoku-9x9
@@ -68,10 +66,10 @@ def declared_puzzle() -> Config:
     Width 48, N_super 8, 6,000 steps; every second puzzle is drawn with one to six hints.
     """
     return derive(
-        within_groups(),
+        BASES["within-groups"].config,
         {
             "data.directory": None,
-            "data.generate": GenerateConfig(),
+            "data.generate": {},
             "data.hints": 6,
             "model.mixer": "relations",
             "model.hidden_size": 48,
@@ -86,7 +84,7 @@ def declared_puzzle() -> Config:
 def of_page(name: str) -> Config:
     """`declared_puzzle` on the puzzles of a page of datasets_gen/extensions/declared/pages."""
     train, changes = PAGES[name]
-    made = GenerateConfig(name=name, train=train, validation=200, test=500)
+    made = {"name": name, "train": train, "validation": 200, "test": 500}
     return derive(declared_puzzle(), {"data.directory": f"data/{name}", "data.generate": made} | changes)
 
 

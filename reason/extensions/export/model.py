@@ -22,7 +22,6 @@ from datasets_gen.typed import quoted
 from reason.config.describe import has_mark
 from reason.config.overrides import Changes, as_typed, changes_between, derive, differing, read_config
 from reason.config.schema import Config
-from reason.data.config import GenerateConfig
 from reason.errors import ConfigError
 from reason.extensions.export.card import write_card
 from reason.presets import PRESETS
@@ -86,7 +85,7 @@ def _portable(config: Config) -> Config:
     """The config with its sets in data/ where they lay elsewhere, and the run that it began from in runs/."""
     names = [path if not Path(path).is_absolute() else f"data/{Path(path).name}" for path in config.data.directories]
     if not names_presets_own_set(config):
-        config = derive(config, {"data.generate": GenerateConfig()})
+        config = derive(config, {"data.generate": {}})
     begun = config.init_from and f"runs/{Path(config.init_from).name}"
     return derive(config, {"data.directory": ",".join(names) or None, "init_from": begun})
 
@@ -139,7 +138,7 @@ def _card(run: Path, name: str, stored: str, step: int, own: Config, command: li
     seconds = [line["seconds"] for line in read_metrics(run) if is_number(line.get("seconds")) and line["step"] <= step]
     made: list[str | None]
     if names_presets_own_set(trained_with):
-        made = [f"python -m datasets_gen {shlex.join(words)}" for words in trained_with.data.generate.commands]
+        made = [f"python -m datasets_gen {shlex.join(words)}" for words in trained_with.data.commands]
     else:
         made = [made_by(directory, "train") for directory in trained_with.data.directories]
     return {

@@ -68,6 +68,6 @@ def test_augmented_copies_vote(arc: PuzzleData, tmp_path: Path) -> None:
 
 
 def test_a_preset_imports_its_set() -> None:
-    few = preset("arc-few").config().data.generate.commands[0]
+    few = preset("arc-few").config().data.commands[0]
     assert few[:3] == ["import", "arc", "data/arc-agi_training_challenges.json"]
     assert few[few.index("--size") + 1] == "8"
