@@ -50,11 +50,10 @@ def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code: 0 done, 1 a fault, 2 a wrong call, 130 interrupted."""
-    interrupted = INTERRUPTED
+    options = argparse.Namespace(interrupted=INTERRUPTED)
     try:
         words = sys.argv[1:] if argv is None else argv
         options = build_parser(words).parse_args(words)
-        interrupted = options.interrupted
         options.command(options)
         sys.stdout.flush()
     except SystemExit as stop:
@@ -65,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         cause = error.__cause__ or error.__context__  # numba passes an interrupt on as the cause of a SystemError
         if isinstance(error, SystemError) and not isinstance(cause, KeyboardInterrupt):
             raise
-        print(interrupted, file=sys.stderr)
+        print(options.interrupted, file=sys.stderr)
         return 130
     except (DatasetError, MemoryError, OSError) as error:
         text = f"out of memory ({error})" if isinstance(error, MemoryError) else str(error)
