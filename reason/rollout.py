@@ -19,11 +19,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field, model_validator
-from pydantic.fields import FieldInfo
 from torch import Tensor
 
 from reason.context import Context
@@ -69,13 +68,13 @@ class RolloutConfig(TabledConfig):
 
     @classmethod
     def entries(cls) -> Mapping[str, type[BaseConfig]]:
-        """The section `loops`."""
+        """The sections."""
         return SECTIONS
 
     @classmethod
-    def fields_of(cls, entries: Mapping[str, type[BaseConfig]]) -> dict[str, FieldInfo]:
-        """The section `loops`."""
-        return {name: FieldInfo.from_annotated_attribute(section, section()) for name, section in entries.items()}
+    def fields_of(cls, name: str, section: type[BaseConfig]) -> dict[str, tuple[Any, Any]]:
+        """A section."""
+        return {name: (section, section())}
 
     @model_validator(mode="after")
     def _fits(self) -> RolloutConfig:

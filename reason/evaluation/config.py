@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
-from pydantic.fields import FieldInfo
 
 from reason.settings.base import PLAIN, BaseConfig, Need, TabledConfig
 
@@ -66,18 +65,15 @@ class EvaluationConfig(TabledConfig):
         return STUDIES
 
     @classmethod
-    def fields_of(cls, entries: Mapping[str, Study]) -> dict[str, FieldInfo]:
-        """Whether each study is made, and its own settings."""
-        fields: dict[str, FieldInfo] = {}
-        for name, study in entries.items():
-            asked = Field(False, description=study.description)
-            fields |= {name: FieldInfo.from_annotated_attribute(bool, asked), **study.settings.model_fields}
-        return fields
+    def fields_of(cls, name: str, study: Study) -> dict[str, tuple[Any, Any]]:
+        """Whether the study is made, and its own settings."""
+        own = {key: (field.annotation, field) for key, field in study.settings.model_fields.items()}
+        return {name: (bool, Field(False, description=study.description)), **own}
 
     @property
     def studies(self) -> list[str]:
         """The names of the studies that are made."""
-        fields = self.table()
+        fields = self.settings()
         return [name for name in STUDIES if getattr(self, name) != fields[name].default]
 
     @model_validator(mode="after")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from pydantic import Field, model_validator
-from pydantic.fields import FieldInfo
 from torch import Tensor
 
 from reason.errors import ConfigError
@@ -45,11 +44,9 @@ class LossWeights(TabledConfig):
         return TERMS
 
     @classmethod
-    def fields_of(cls, entries: Mapping[str, Term]) -> dict[str, FieldInfo]:
-        """One weight for each term."""
-
-        weights = {name: Field(term.weight, ge=0, description=term.description) for name, term in entries.items()}
-        return {name: FieldInfo.from_annotated_attribute(float, weight) for name, weight in weights.items()}
+    def fields_of(cls, name: str, term: Term) -> dict[str, tuple[Any, Any]]:
+        """The weight of a term."""
+        return {name: (float, Field(term.weight, ge=0, description=term.description))}
 
 
 class LossConfig(TabledConfig):
@@ -73,10 +70,9 @@ class LossConfig(TabledConfig):
         return TERMS
 
     @classmethod
-    def fields_of(cls, entries: Mapping[str, Term]) -> dict[str, FieldInfo]:
-        """One section for each term that has its own."""
-        own = {name: term.section for name, term in entries.items() if term.section is not None}
-        return {name: FieldInfo.from_annotated_attribute(section, section()) for name, section in own.items()}
+    def fields_of(cls, name: str, term: Term) -> dict[str, tuple[Any, Any]]:
+        """The section of a term that has its own."""
+        return {} if term.section is None else {name: (term.section, term.section())}
 
     @model_validator(mode="after")
     def _something_to_learn(self) -> LossConfig:

@@ -104,19 +104,14 @@ class TabledConfig(BaseConfig):
         raise NotImplementedError
 
     @classmethod
-    def fields_of(cls, entries: Mapping[str, Any]) -> dict[str, FieldInfo]:
-        """The settings of the table's entries by their names."""
+    def fields_of(cls, name: str, entry: Any) -> dict[str, tuple[Any, Any]]:
+        """The settings of one entry: type, and Field or default."""
         raise NotImplementedError
 
     @classmethod
-    def table(cls) -> Mapping[str, FieldInfo]:
-        """The settings of the table's entries, as it is now."""
-        return _tabled(cls).model_fields
-
-    @classmethod
     def settings(cls) -> dict[str, FieldInfo]:
-        """The settings of the class, then those of the table."""
-        return {**cls.model_fields, **cls.table()}
+        """The settings of the class, then those of the table as it is now."""
+        return {**cls.model_fields, **_tabled(cls).model_fields}
 
     @model_validator(mode="before")
     @classmethod
@@ -137,7 +132,8 @@ def _tabled(section: type[TabledConfig]) -> type[BaseConfig]:
     entries = list(section.entries().items())
     known = _TABLED.get(section)
     if known is None or known[0] != entries:
-        made = section.fields_of(dict(entries))
-        fields: dict[str, Any] = {key: (field.annotation, field) for key, field in made.items()}
+        fields: dict[str, Any] = {}
+        for entry in entries:
+            fields |= section.fields_of(*entry)
         known = _TABLED[section] = entries, create_model(section.__name__, __base__=BaseConfig, **fields)
     return known[1]

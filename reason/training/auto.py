@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 
 from reason.config.overrides import Changes, derive, leaves
@@ -21,21 +19,14 @@ LONG = {"cpu": 6e9, "cuda": 6e11}
 AUTO = ("model.fused", "training.compile")
 
 
-class Resolved(NamedTuple):
-    """A config without `auto` where one was left to the machine, and a line for each choice worth telling."""
-
-    config: Config
-    reasons: list[str]
-
-
 def choices(config: Config) -> Changes:
     """The settings that can be `auto`, as far as the config has them."""
     values = leaves(config.model_dump(mode="json"))
     return {key: values[key] for key in AUTO if key in values}
 
 
-def resolve(config: Config, shapes: list[Shape], device: torch.device) -> Resolved:
-    """Choose `model.fused` and `training.compile` where the config leaves them open.
+def resolve(config: Config, shapes: list[Shape], device: torch.device) -> tuple[Config, list[str]]:
+    """Choose `model.fused` and `training.compile` where the config leaves them open; lines worth telling.
 
     model.fused: true where an accelerator computes the steps; elsewhere it stays auto, so that another machine may.
     training.compile: none where an accelerator does, else inductor for a long training.
@@ -52,10 +43,12 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device) -> Resolv
         config = derive(config, {"model.fused": True})
     if fused(config.model) is True and found is None:
         raise ConfigError(f"model.fused=true: {lacking(config.model, computed, device)}; type model.fused=false")
-    return Resolved(config, reasons)
+    return config, reasons
 
 
-def resolve_reading(config: Config, shape: Shape, device: torch.device, puzzles: int, steps: int) -> Resolved:
+def resolve_reading(
+    config: Config, shape: Shape, device: torch.device, puzzles: int, steps: int
+) -> tuple[Config, list[str]]:
     """Choose `evaluation.compile` where it is auto, as `resolve` does for training; a step without gradient is a third.
 
     puzzles: those that this process reads.
@@ -63,10 +56,10 @@ def resolve_reading(config: Config, shape: Shape, device: torch.device, puzzles:
     return _compiling(config, "evaluation.compile", steps * puzzles * config.model.written(shape) / 3, device)
 
 
-def _compiling(config: Config, setting: str, written: float, device: torch.device) -> Resolved:
+def _compiling(config: Config, setting: str, written: float, device: torch.device) -> tuple[Config, list[str]]:
     """Where the setting is auto: none where an accelerator computes or little is written, else inductor."""
     if leaves(config.model_dump())[setting] != "auto":
-        return Resolved(config, [])
+        return config, []
     compiled, reasons = "none", []
     found = accelerator(config.model, dtypes(config.training.precision, device), device)
     if found is None and written >= LONG.get(device.type, float("inf")):
@@ -74,4 +67,4 @@ def _compiling(config: Config, setting: str, written: float, device: torch.devic
         compiled = "inductor" if works else "none"
         slow = "torch.compile makes no code here (it needs a C++ compiler): slower"
         reasons = ["torch.compile: the first steps take half a minute or more, the rest less" if works else slow]
-    return Resolved(derive(config, {setting: compiled}), reasons)
+    return derive(config, {setting: compiled}), reasons

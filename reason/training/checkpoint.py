@@ -202,16 +202,21 @@ def first_infinite(tensors: Mapping[str, Tensor]) -> str | None:
 
 
 def load_into(model: nn.Module, folder: Path, which: str) -> None:
-    """`load_weights` into a model.
+    """`load_weights` into a model."""
+    load_fitting(model, load_weights(folder, which), f"{folder}, read by config.json", "put config.json back")
+
+
+def load_fitting(model: nn.Module, weights: Mapping[str, Tensor], source: str, mend: str) -> None:
+    """Weights into a model.
 
     Raises:
         ConfigError: names or shapes are not the model's.
     """
     try:
-        model.load_state_dict(load_weights(folder, which))
-    except RuntimeError as error:  # names or shapes
+        model.load_state_dict(weights)
+    except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
-        raise ConfigError(f"{folder} does not fit the model of config.json ({reason}); put config.json back") from None
+        raise ConfigError(f"{source}: the weights do not fit the model ({reason}); {mend}") from None
 
 
 def refuse_other_config(saved: dict[str, Any], present: dict[str, Any], folder: Path) -> None:

@@ -105,11 +105,8 @@ class Meters:
 
     def __init__(self, device: torch.device, world: World):
         self.world = world
-        # supervision steps; rows that have halted, of them exact, the sums of cell accuracy and of m; loops
-        self.sums = torch.zeros(6, dtype=widest_float(device), device=device)
-        self.total = torch.zeros_like(self.sums[0])  # Σ λ_n L_n
-        self.losses: dict[str, Tensor] = {}
-        self.counts: dict[str, int] = {}  # a term may start late
+        self.zero = torch.zeros((), dtype=widest_float(device), device=device)
+        self.sums: dict[str, Tensor] = {}
         self.spoiled = torch.zeros((), dtype=torch.bool, device=device)  # a gradient was NaN or infinite
 
     @torch.no_grad()
@@ -120,52 +117,47 @@ class Meters:
         right, exact = correct_cells(unroll.readouts[-1].logits, unroll.batch.labels)
         labelled = (unroll.batch.labels != IGNORE).sum(-1).clamp(min=1)
         done = carry.halted & unroll.active
-        one = torch.ones((), device=self.sums.device)
-        sums = done.sum(), (done & exact).sum(), (done * right.sum(-1) / labelled).sum(), (done * carry.steps).sum()
-        self.sums += torch.stack([part.to(self.sums.dtype) for part in (one, *sums, len(unroll.states) * one)])
+        self._sum("steps", 1)
+        self._sum("loops", len(unroll.states))
+        self._sum("finished", done.sum())
+        self._sum("exact", (done & exact).sum())
+        self._sum("cell", (done * right.sum(-1) / labelled).sum())
+        self._sum("mean_steps", (done * carry.steps).sum())
         for name, loss in terms.items():
-            self.losses[name] = self.losses.get(name, torch.zeros_like(loss)) + loss.detach()
-            self.counts[name] = self.counts.get(name, 0) + 1
-            self.total += weights[name] * loss.detach().to(self.total.dtype)
+            self._sum("loss", weights[name] * loss.to(self.zero.dtype))
+            self._sum(f"loss/{name}", loss)
+            self._sum(f"times/{name}", 1)  # a term may start late
+
+    def _sum(self, name: str, value: Tensor | float) -> None:
+        self.sums[name] = self.sums.get(name, self.zero) + value
 
     def read(self) -> dict[str, float | None]:
         """Means since the last call, and reset (this waits for the device)."""
-        totals, size = self.state_dict(), self.world.size
-        steps, finished, exact, cell, m, loops = totals["sums"].tolist()
-        losses = {name: total.item() / (self.counts[name] * size) for name, total in totals["losses"].items()}
-        halted = {"exact": exact, "cell": cell, "mean_steps": m}
-        self.sums.zero_()
-        self.total = torch.zeros_like(self.total)
-        self.losses, self.counts = {}, {}
+        totals = {name: total.item() for name, total in self.state_dict().items()}
+        self.sums = {}
+        steps, finished = totals["steps"], totals["finished"]
+        terms = [name.removeprefix("times/") for name in totals if name.startswith("times/")]
         return {
-            "loss": totals["total"].item() / steps,
-            **{f"loss/{name}": loss for name, loss in losses.items()},
-            **{name: total / finished if finished else None for name, total in halted.items()},
+            "loss": totals["loss"] / steps,
+            **{f"loss/{name}": totals[f"loss/{name}"] / totals[f"times/{name}"] for name in terms},
+            **{name: totals[name] / finished if finished else None for name in ("exact", "cell", "mean_steps")},
             "finished": finished,
-            "loops": loops / steps,
+            "loops": totals["loops"] / steps,
         }
 
     def broken(self) -> str | None:
         """The first term that was infinite or NaN since the last call of `read` (this waits for the device)."""
-        losses = self.state_dict()["losses"]
-        return next((name for name, total in losses.items() if not math.isfinite(total.item())), None)
+        losses = {name: total for name, total in self.state_dict().items() if name.startswith("loss/")}
+        return next((name[5:] for name, total in losses.items() if not total.isfinite()), None)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Tensor]:
         """The sums over all processes, for a checkpoint between two log lines."""
-        return {
-            "sums": self.world.sum(self.sums),
-            "total": self.world.sum(self.total),
-            "losses": {name: self.world.sum(loss) for name, loss in self.losses.items()},
-            "counts": self.counts,
-        }
+        return {name: self.world.sum(total) for name, total in self.sums.items()}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Load saved sums: rank 0 holds them, the others start from 0."""
-        share = 1.0 if self.world.first else 0.0
-        self.sums.copy_(state["sums"] * share)
-        self.total.copy_(state["total"] * share)
-        self.counts = dict(state["counts"])
-        self.losses = {name: loss.to(self.sums.device) * share for name, loss in state["losses"].items()}
+        share = float(self.world.first)
+        self.sums = {name: total.to(self.zero.device) * share for name, total in state.items()}
 
 
 def log_line(trainer: Trainer, norm: Tensor, log: MetricsLog) -> str:

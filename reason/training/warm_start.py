@@ -11,7 +11,7 @@ from torch import Tensor
 
 from reason.errors import ConfigError
 from reason.models.base import Reasoner
-from reason.training.checkpoint import load_weights, readable
+from reason.training.checkpoint import load_fitting, load_weights, readable
 
 _MESSAGES = re.compile(r"^(?P<mixer>.*\bmixer)\.(?P<messages>\w+\.\d+)\.(?P<rest>.*)$")
 
@@ -33,14 +33,10 @@ def warm_start(
     if (folder := next(readable(run), None)) is None:
         raise ConfigError(f"init_from={run} holds no checkpoint; name a folder that train.py made and finished")
     weights = load_weights(folder, "ema" if (folder / "ema.safetensors").exists() else "raw")
-    own = model.state_dict()
     if had != has:
-        weights = moved(weights, own, had or {}, has or {})
-    weights = model.begun_from(weights)
-    fault = _difference(weights, own)
-    if fault is not None:
-        raise ConfigError(f"init_from={run}: {fault}")
-    model.load_state_dict(weights)
+        weights = moved(weights, model.state_dict(), had or {}, has or {})
+    advice = "give the model the settings and the kind of data set of that run"
+    load_fitting(model, model.begun_from(weights), f"init_from={run}", advice)
 
 
 def moved(
@@ -71,13 +67,3 @@ def moved(
             last = part["rest"] in ("weight", "answer.weight")  # matrix of these messages
             kept[name] = torch.zeros_like(tensor) if last else tensor
     return kept
-
-
-def _difference(weights: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> str | None:
-    """The first reason why `weights` do not fit a model with `own`, and what to type."""
-    there, here = ({name: list(tensor.shape) for name, tensor in each.items()} for each in (weights, own))
-    for name in sorted(there.keys() | here.keys()):
-        if there.get(name) != here.get(name):
-            sizes = f"{there.get(name, 'absent')} there and {here.get(name, 'absent')} here"
-            return f"{name} is {sizes}; give the model the settings and the kind of data set of that run"
-    return None

@@ -106,7 +106,7 @@ RUNS: dict[str, tuple[Damage, tuple[Words, ...], str]] = {  # what is done to a 
     "another rate": (entry(CONFIG, "config.optimizer.lr", 0.5), (RESUME,), "config.json has 0.5: put 0.001 back"),
     "another model": (entry(CONFIG, "config.model.l_cycles", 9), (EVALUATE, SOLVE), "was made with model.l_cycles="),
     "a missing study": (entry(CONFIG, "config.evaluation.gone", True), (EVALUATE,), "unknown setting evaluation.gone"),
-    "another version": (entry(STATE, "meters.sums"), (RESUME,), "lacks 'sums', so another version wrote it"),
+    "another version": (entry(STATE, "scaling.scaler"), (RESUME,), "lacks 'scaler', so another version wrote it"),
     "NaN": (not_finite, (EVALUATE, SOLVE), "weight head.weight holds a number that is infinite or NaN"),
     "torn checkpoints": (every("checkpoints/*/*.safetensors", b"torn"), ALL, "half"),
 }

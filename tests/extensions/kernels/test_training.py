@@ -37,7 +37,7 @@ def works(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     def comes_to(device: torch.device = CPU, **changes: str) -> object:
         changes = {key.replace("__", "."): value for key, value in changes.items()}
-        return resolve(override(narrow, changes), [preset("sudoku-4x4").shape], device).config.model.fused
+        return resolve(override(narrow, changes), [preset("sudoku-4x4").shape], device)[0].model.fused
 
     assert comes_to() is True
     assert comes_to(training__precision="fp32") is True
@@ -75,7 +75,7 @@ def test_other_machines_are_refused(narrow: Config, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(settings, "works", lambda dtype: False)
     with pytest.raises(ConfigError, match="a CPU with AVX-512 BF16, without AMX, and a C"):
         trainer_of(override(narrow, {"model.fused": "true"}), tmp_path / "run")
-    assert resolve(narrow, [preset("sudoku-4x4").shape], torch.device("meta")).config.model.fused == "auto"
+    assert resolve(narrow, [preset("sudoku-4x4").shape], torch.device("meta"))[0].model.fused == "auto"
 
 
 OPENED = {"model.mixer": "groups", "model.symbols": "true", "model.open_symbols": "true", "model.initial": "random"}
@@ -90,7 +90,7 @@ def test_a_training_with_whole_steps_is_one_without_up_to_rounding(
     for name, fused in (("with", "auto"), ("without", "false"), ("again", "true")):
         settings = {"training.precision": "fp32", "training.compile": "none", "model.fused": fused} | changes
         trainer = trainer_of(override(narrow, settings), tmp_path / name)
-        assert trainer.config.model.fused is (fused != "false")
+        assert trainer[0].model.fused is (fused != "false")
         torch.manual_seed(1)
         for _ in range(3):
             trainer.optimizer_step()
