@@ -1,11 +1,10 @@
 """What a checkpoint says of itself: its files as they were written, its numbers finite."""
 
-import pkgutil
 import shutil
 from pathlib import Path
 
 import pytest
-from conftest import refusal, trainer_of
+from conftest import trainer_of
 from survivors import STEP, Damage, change_json, content, entry, flip, gone, same
 
 from reason.cli import main
@@ -61,26 +60,6 @@ def test_not_a_step_is_trained_on_a_flipped_bit(half: Path, here: Path, capsys: 
     (warning,) = (line for line in capsys.readouterr().err.splitlines() if "step-000002 is torn (" in line)
     assert "going back to the one before it" in warning
     assert same(half, here / "whole")
-
-
-@pytest.mark.parametrize(("words", "reads"), [
-    ("evaluate half", "reason.training.checkpoint.load_file"),
-    ("export half out", "reason.training.checkpoint.load_file"),
-    ("pack half", "tarfile.TarFile.add"),
-])  # fmt: skip
-def test_a_checkpoint_that_a_trainer_removes_is_an_error(
-    words: str, reads: str, half: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Raw weights never pass for averaged ones, and no archive lacks files."""
-    read = pkgutil.resolve_name(reads)
-
-    def removed_after(*arguments: object, **named: object) -> object:
-        found = read(*arguments, **named)
-        shutil.rmtree(half / STEP, ignore_errors=True)
-        return found
-
-    monkeypatch.setattr(reads, removed_after)
-    refusal(words, "No such file or directory")
 
 
 @pytest.mark.parametrize("part", ["average of", "moment"])

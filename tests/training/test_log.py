@@ -69,22 +69,6 @@ def test_an_epoch_is_a_pass_of_the_loader_over_the_set(accum_steps: int, tiny: C
     assert line["puzzle_steps"] == 6 * sampler.batch_size
 
 
-def test_the_logged_rate_is_the_one_that_moved_the_weights(tiny: Config, tmp_path: Path) -> None:
-    changes = {"optimizer.schedule.warmup_steps": "4", "training.log_every": "1", "training.steps": "3"}
-    trainer = trainer_of(override(tiny, changes), tmp_path / "run")
-    used, step = [], trainer.optimizers.step
-
-    def recorded(number: int) -> torch.Tensor:
-        norm = step(number)
-        used.append(trainer.optimizers.main.param_groups[0]["lr"])
-        return norm
-
-    trainer.optimizers.step = recorded  # type: ignore[method-assign]
-    trainer.train()
-    assert [line["lr"] for line in read_metrics(tmp_path / "run")] == pytest.approx([float(rate) for rate in used])
-    assert used[0] < used[1] < used[2]
-
-
 def test_lines_that_are_none_are_left_out(tmp_path: Path) -> None:
     """Of an edited or damaged file, for every reader alike."""
     bad = [b"{", b"\xff\xfe", b"[]", b"3", b'{"loss": 1}', b'{"step": "x"}', b"[" * 100_000, b"", b"\0" * 20]

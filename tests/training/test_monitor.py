@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import trainer_of
-from test_loop import everything, resumed, untimed
+from test_loop import everything, untimed
 
 from reason.config.overrides import override
 from reason.config.schema import Config
@@ -15,7 +15,6 @@ from reason.runs.directory import load_run
 from reason.training import checkpoint
 from reason.training.log import read_metrics
 from reason.training.monitor import Reading
-from reason.training.state import restore
 
 CPU = torch.device("cpu")
 
@@ -75,29 +74,3 @@ def test_the_best_is_kept_and_can_be_evaluated(
     assert checkpoint.best_checkpoint(tmp_path / "run").name == "step-000003"
     assert load_run(tmp_path / "run", CPU, override(config, {"evaluation.checkpoint": "best"})).step == 3
     assert load_run(tmp_path / "run", CPU, config).step == 6
-
-
-def test_the_best_is_remembered_over_an_interruption(watched: Config, tmp_path: Path) -> None:
-    config = override(watched, {"training.monitor.every": "1"})
-    trainer_of(config, tmp_path / "whole").train()
-    first = trainer_of(config, tmp_path / "parts")
-    first.train(max_steps=4)
-    second = resumed(config, tmp_path / "parts")
-    assert second.best == first.best is not None
-    second.train()
-    assert untimed(tmp_path / "parts") == untimed(tmp_path / "whole")
-    best = [trainer.best.exact for trainer in (resumed(config, tmp_path / name) for name in ("whole", "parts"))]
-    assert best[0] == best[1]
-
-
-def test_torn_checkpoints_of_a_lost_stretch_do_not_push_out_the_living(tiny: Config, tmp_path: Path) -> None:
-    config = override(tiny, {"training.checkpoint_every": "2"})
-    trainer_of(config, tmp_path / "run").train(max_steps=2)
-    torn = tmp_path / "run/checkpoints/step-000005"
-    torn.mkdir()
-    (torn.with_name(".step-000004.partial")).mkdir()
-    trainer = trainer_of(config, tmp_path / "run")
-    with pytest.warns(UserWarning, match="torn"):
-        restore(trainer, next(checkpoint.readable(tmp_path / "run")))
-    trainer.train(max_steps=4)
-    assert [path.name for path in (tmp_path / "run/checkpoints").iterdir()] == ["step-000002", "step-000004"]

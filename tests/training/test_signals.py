@@ -18,29 +18,6 @@ from reason.extensions.torchrun import world
 ROOT = Path(__file__).parents[2]
 
 
-def hears_signals() -> None:
-    """A shell's background jobs ignore SIGINT, and their children inherit that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def test_ctrl_c_while_libraries_are_imported(tmp_path: Path) -> None:
-    """Python says when a part of the library has been imported, and is then still at the rest of it."""
-    command = [sys.executable, "-X", "importtime", str(ROOT / "train.py"), "nothing"]
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=os.environ, preexec_fn=hears_signals
-    )
-    assert process.stderr is not None
-    said = []
-    for line in process.stderr:
-        said.append(line.rstrip())
-        if line.rpartition("|")[2].strip().startswith("torch."):
-            process.send_signal(signal.SIGINT)
-            break
-    said += process.stderr.read().splitlines()
-    assert process.wait() == 130
-    assert [line for line in said if not line.startswith("import time:")] == ["interrupted"]
-
-
 @pytest.mark.slow
 def test_a_partner_that_stops_is_not_waited_for_for_ever(
     sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

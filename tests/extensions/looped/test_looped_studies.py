@@ -95,16 +95,6 @@ def test_every_part_on_the_page(sums: PuzzleData, tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.glob("*.png")} >= {"exits.png", "blind_spot.png"}
 
 
-def test_the_blind_spot_of_a_state_that_overflows(sums: PuzzleData, tmp_path: Path) -> None:
-    model = gated(sums)
-    step = model.step
-    model.step = lambda state, x: type(state)(1e160 * step(state, x).z)
-    settings = EvaluationConfig(blind_spot=True, boards=0)
-    results = pages.MORE | {"steps": 3, "trained_steps": 2} | pages.results_of(model, sums, settings, 3, 2)
-    assert results["blind_spot"]["by_loop"][-1]["norm"]["mean"] is None
-    pages.check(tmp_path, results)
-
-
 def test_what_cannot_be_measured_is_refused(half: Path) -> None:
     with pytest.raises(ValueError, match=r"type evaluation\.decimation=none, or evaluation\.blind_spot=false"):
         EvaluationConfig(decimation=2, blind_spot=True)

@@ -10,11 +10,10 @@ from test_compiling import both
 from test_loop import hold_against_golden, resumes_to_the_bit
 
 from datasets_gen.layout import Split, write_dataset
-from reason.config.overrides import override, read_config
+from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.presets import preset
-from reason.runs.evaluation import evaluate_run
 from reason.runs.sets import load_training_set
 from reason.training.log import read_metrics
 
@@ -66,34 +65,12 @@ def test_golden_curve(tmp_path: Path, request: pytest.FixtureRequest) -> None:
 
 
 def test_jsrr_on_a_recursive_preset(tiny: Config, tmp_path: Path) -> None:
-    """The term is logged, enters the loss as eq. 4 has it, and falls where it is all that matters."""
+    """The term is logged and enters the loss as eq. 4 has it."""
     settings = {"loss.weights.jsrr": "0.2", "training.steps": "2", "training.log_every": "1"}
     trainer_of(override(tiny, settings), tmp_path / "short").train()
     for line in read_metrics(tmp_path / "short"):
         total = 0.8 * line["loss/lm"] + 0.5 * line["loss/q_halt"] + 0.2 * line["loss/jsrr"]
         assert line["loss"] == pytest.approx(total, rel=1e-5)
-    settings = pairs("loss.weights.jsrr=0.99 optimizer.lr=1e-2")
-    trainer_of(override(tiny, settings | {"training.steps": "30", "training.log_every": "5"}), tmp_path / "run").train()
-    growth = [line["loss/jsrr"] for line in read_metrics(tmp_path / "run")]
-    assert growth[-1] < 0.7 * growth[0]
-
-
-def test_cells_are_filled_in_and_evaluated_by_loop(sudoku_4x4: Path, tmp_path: Path) -> None:
-    """Not causal, augmented, per-loop: it learns, and evaluation reads every loop, twice the trained ones."""
-    settings = pairs(
-        "model.hidden_size=32 training.steps=120 training.batch_size=24 training.log_every=10 data.augment=false "
-        "training.checkpoint_every=200 rollout.loops.count=3 optimizer.lr=5e-3 optimizer.schedule.warmup_steps=10"
-    )
-    settings = NARROW | settings | {"data.directory": str(sudoku_4x4)}
-    trainer_of(override(preset("sudoku-6x6-looped").config(), settings), tmp_path / "run").train()
-    lines = read_metrics(tmp_path / "run")
-    assert lines[-1]["loss/lm"] < 0.5 * lines[0]["loss/lm"]
-    assert lines[-1]["cell"] > 0.6
-    config = override(read_config(tmp_path / "run/config.json"), {"evaluation.split": "train"})
-    results, _ = evaluate_run(tmp_path / "run", config)
-    assert results["trained_steps"] == 3
-    assert results["steps"] == 6
-    assert results["cell_by_step"][2] > 0.6
 
 
 @pytest.mark.parametrize(("name", "other", "words"), [

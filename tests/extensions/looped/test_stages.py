@@ -4,19 +4,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import make_set, pairs, trainer_of
+from conftest import pairs, trainer_of
 from evaluators import random_batch, shaken
 from safetensors.torch import load_file
 
-from reason.cli.train import main as train
-from reason.config.overrides import override, read_config
+from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.models import Shape
 from reason.presets import preset
 from reason.rollout import unroll
-from reason.runs.evaluation import evaluate_run
 from reason.training.checkpoint import checkpoints
 from reason.training.loop import Trainer
 
@@ -128,24 +126,3 @@ def test_it_is_refused(name: str) -> None:
     chosen, changes, text = REFUSED[name]
     with pytest.raises(ConfigError, match=text):
         override(preset(chosen).config(), changes)
-
-
-def test_from_the_command_line(here: Path) -> None:
-    """Stage I, stage II from its run, and an evaluation that reads exits, caches and the blind spot."""
-    make_set("addition --digits 2 --train 40 --test 12", here / "set")
-    assert train(["ouro-small-stage-1", "data=set", "run=one", *SMALL]) == 0
-    assert train(["ouro-small-stage-2", "data=set", "run=two", "init_from=one", *SMALL]) == 0
-    pairs = {"evaluation.blind_spot": "true", "evaluation.caches": "true", "evaluation.batch_size": "5"}
-    results, _ = evaluate_run(Path("two"), override(read_config("two/config.json"), pairs))
-    found = results["exits"]
-    assert sum(found["p"]) == pytest.approx(1)
-    assert [row["exact"] for row in found["fixed"]] == results["exact_by_step"][:4]
-    assert [row["mean_loops"] for row in found["fixed"]] == [1, 2, 3, 4]
-    means = [row["mean_loops"] for row in found["gate"]]
-    assert means == sorted(means)
-    assert 1 <= means[0] <= means[-1] <= 4
-    assert len(results["caches"]) == 7
-    rows = {row["cache"]: row for row in results["caches"] if not row["keep_prompt"]}
-    assert rows["per-loop"]["exact"] == results["exact_by_step"][3]  # greedy is teacher-forced
-    assert rows["per-loop"]["bytes"] == 4 * rows["mean"]["bytes"]
-    assert results["blind_spot"]["puzzles"] == 12

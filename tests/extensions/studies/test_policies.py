@@ -59,17 +59,6 @@ def test_a_policy_stops_every_row_where_the_reference_does(n: int, steps: int, s
     assert got["p95_steps"] == sorted(stops)[math.ceil(0.95 * (n - 1))]
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(1, 9), st.sampled_from(["q", "residual", "fixed"]), st.integers(0, 99))
-def test_a_higher_threshold_stops_nobody_earlier(steps: int, signal: str, seed: int) -> None:
-    """So the first threshold within the budget has the fewest steps."""
-    seen = columns(steps, 7, seed)
-    stops = [Policy("p", signal, threshold).stops(seen) for threshold in P.thresholds(seen[signal])]
-    assert (np.diff(stops, axis=0) >= 0).all()
-    assert (stops[0] == 1).all()
-    assert (stops[-1] == steps).all()
-
-
 @pytest.mark.parametrize("signal", ["q", "margin", "fixed"])
 @pytest.mark.parametrize("drop", [0.0, 0.05])
 def test_calibration_finds_the_fewest_steps(signal: str, drop: float, monkeypatch: pytest.MonkeyPatch) -> None:

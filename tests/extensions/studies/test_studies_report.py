@@ -48,13 +48,6 @@ def test_everything(studied: dict, tmp_path: Path) -> None:
         assert varied["rows"][0]["majority"] == pytest.approx(studied["exact_by_step"][-1])
 
 
-def test_one_puzzle(sudoku_4x4: Path, tmp_path: Path) -> None:
-    results = read(sudoku_4x4, 2, EVERYTHING.model_copy(update={"limit": 1, "vary": "noise"}), trained_steps=9)
-    assert results["puzzles"] == 1
-    assert results["difficulty"] is None
-    check(tmp_path, results)
-
-
 def test_a_puzzle_without_symmetry(sums: PuzzleData, tmp_path: Path) -> None:
     settings = EVERYTHING.model_copy(update={"probes": False})
     results = read(sums.directory, 3, settings)
