@@ -115,5 +115,7 @@ def random_splits(
         )
 
     found: dict[str, list[Puzzle]] = distinct(random_chunk, task, counts, processes, f"{size}x{size} Sudoku", hopeless)
-    columns = {name: np.array(puzzles).swapaxes(0, 1) + 1 for name, puzzles in found.items()}  # (2, N, S)
+    columns: dict[str, np.ndarray] = {
+        name: np.array(puzzles).swapaxes(0, 1) + 1 for name, puzzles in found.items()
+    }  # (2, N, S)
     return {name: Split.of_puzzles(questions, answers) for name, (questions, answers) in columns.items()}

@@ -57,7 +57,6 @@ LEFT: dict[str, object] = {  # settings of earlier versions and of extensions, e
     "optimizer.backend": "auto",
     "optimizer.schedule.end": None,
     "optimizer.schedule.after": None,
-    "training.keep_checkpoints": 2,
     "training.only": "all",
     "training.monitor.split": "validation",
     "evaluation.calibration": "auto",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,11 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
         / (_default_name(directory, steps, config, changes) if name is None else plain_name(name, "name"))
     )
     refuse_other_files(folder, "an evaluation")
+    there = directory
+    with contextlib.suppress(FileNotFoundError, ConfigError, LookupError, TypeError):  # no file, or a damaged one
+        there = str(read_json(folder / "results.json")["dataset"])
+    if Path(there).resolve() != Path(directory).resolve():
+        raise ConfigError(f"{folder} holds an evaluation on {there}; type name=NAME for this one, on {directory}")
     folder.parent.mkdir(parents=True, exist_ok=True)  # fails before the work where nothing can be written
     with joined(device) as world:
         share = -(-min(len(data), settings.limit or len(data)) // world.size)

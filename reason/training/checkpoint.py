@@ -37,7 +37,6 @@ MANIFEST = "manifest.json"
 NEEDED = ("weights.safetensors", "state.safetensors", "state.json")
 FILES = (*NEEDED, "ema.safetensors")
 TENSOR = "tensor:"
-KEPT = 2  # newest checkpoints, in addition to the best
 _FOLDER = re.compile(r"step-([0-9]{6}|[1-9][0-9]{6,17})")  # one name for each step
 
 
@@ -114,9 +113,15 @@ def step_of(folder: Path) -> int:
 
 
 def save_checkpoint(
-    run: Path, step: int, weights: dict[str, Tensor], ema: dict[str, Tensor] | None, state: Any, best: int | None = None
+    run: Path,
+    step: int,
+    weights: dict[str, Tensor],
+    ema: dict[str, Tensor] | None,
+    state: Any,
+    keep: int = 1,
+    best: int | None = None,
 ) -> Path:
-    """Write checkpoints/step-NNNNNN in one rename, then drop all but the newest and the best.
+    """Write checkpoints/step-NNNNNN in one rename, then drop all but the `keep` newest and the best.
 
     `best` is the best step so far, that of this checkpoint or of an earlier one. Steps beyond this one are dropped too:
     they are torn, or training would not be at this step again.
@@ -150,7 +155,7 @@ def save_checkpoint(
             raise OSError(errno.EIO, f"the checkpoint could not be written ({error})", str(folder)) from error
         raise
     there = checkpoints(run)
-    kept = [path for path in there if step_of(path) <= step][-KEPT:]
+    kept = [path for path in there if step_of(path) <= step][-keep:]
     for old in there:
         if old not in kept and step_of(old) != best:
             gone = old.rename(old.with_name(f".{old.name}.partial"))  # at once: a reader never sees half of it

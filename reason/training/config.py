@@ -43,4 +43,7 @@ class TrainingConfig(BaseConfig):
     )
     log_every: Outside[int] = Field(20, ge=1, description="optimizer steps between lines of metrics.jsonl")
     checkpoint_every: Outside[int] = Field(500, ge=1, description="optimizer steps between checkpoints")
+    keep_checkpoints: Outside[int] = Field(
+        2, ge=1, description="newest checkpoints that are kept, in addition to the best"
+    )
     monitor: MonitorConfig = MonitorConfig()

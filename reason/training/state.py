@@ -35,7 +35,8 @@ def save(trainer: Trainer, log: MetricsLog | None = None) -> None:
     held = _snapshot(trainer)  # by every process: it gathers
     if trainer.world.first:
         best = None if trainer.best is None else trainer.best.step
-        checkpoint.save_checkpoint(trainer.run, trainer.step, weights, ema, held, best)
+        keep = trainer.config.training.keep_checkpoints
+        checkpoint.save_checkpoint(trainer.run, trainer.step, weights, ema, held, keep, best)
     trainer.saved = trainer.step
 
 

@@ -95,7 +95,7 @@ def test_every_setting_explains_itself() -> None:
     rows = describe_settings()
     families = {f"model.{key}" for family in FAMILIES.values() for key in family.config().model_dump()}
     assert [row.key for row in rows if not row.text] == []
-    assert {row.key for row in rows} == (set(leaves(Config().model_dump())) | families) - {"name", "model.kind", "data.generate"}
+    assert {row.key for row in rows} == (set(leaves(Config().model_dump())) | families) - {"name", "model.kind"}
 
 
 def test_differences_of_several_configs() -> None:
