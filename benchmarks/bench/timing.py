@@ -20,7 +20,7 @@ from reason.losses import evaluate_terms, weighted_sum
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
 from reason.rollout import first_carry, supervise
-from reason.training.device import await_device, own_float32
+from reason.training.device import own_float32
 
 Clock = Callable[[], float]
 PEAK = "gemm"  # the name of the machine's peak among the things that take turns
@@ -66,11 +66,13 @@ def in_turns(
 
 def _timed(turn: Turn, steps: int, device: torch.device, clock: Clock) -> float:
     with own_float32(as_torch=turn.torchs_own):
-        await_device(device)
+        if device.type != "cpu":
+            torch.accelerator.synchronize(device)
         started = clock()
         for _ in range(steps):
             turn.step()
-        await_device(device)
+        if device.type != "cpu":
+            torch.accelerator.synchronize(device)
         return clock() - started
 
 

@@ -75,13 +75,9 @@ class LossConfig(TabledConfig):
         return {} if term.section is None else {name: (term.section, term.section())}
 
     @model_validator(mode="after")
-    def _something_to_learn(self) -> LossConfig:
-        if not any(weight for _, weight in self.weights):
+    def _is_a_loss(self) -> LossConfig:
+        if not self.present:
             raise ValueError("every loss weight is 0, so nothing would be learned: type loss.weights.lm=1")
-        return self
-
-    @model_validator(mode="after")
-    def _leaves_lm_a_weight(self) -> LossConfig:
         for name in self.convex:
             if getattr(self.weights, name) >= 1:
                 raise ValueError(f"weights.{name} leaves 1 − λ ≤ 0 to LM: type loss.weights.{name}=0.1")

@@ -69,14 +69,6 @@ def own_float32(as_torch: bool = False) -> Iterator[None]:
         _PRODUCTS.fp32_precision = before
 
 
-def await_device(device: torch.device) -> None:
-    """Wait until everything that was asked of a device is done; a CPU does it at once."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif device.type == "mps":
-        torch.mps.synchronize()
-
-
 def peak_memory(device: torch.device) -> int | None:
     """Peak bytes of this process: on CUDA of tensors, on a CPU resident; None where the platform has no such count."""
     if device.type == "cuda":

@@ -152,12 +152,9 @@ def test_gradient_checkpointing_changes_no_gradient(tiny: Config, tmp_path: Path
     assert kept[1] < kept[0] / 2
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SafetensorError("No space left on device")])
-def test_a_full_disk_leaves_no_half_checkpoint(
-    error: Exception, tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_no_half_checkpoint(tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = trainer_of(tiny, tmp_path / "run")
-    monkeypatch.setattr(checkpoint, "save_file", Mock(side_effect=error))
+    monkeypatch.setattr(checkpoint, "save_file", Mock(side_effect=SafetensorError("No space left on device")))
     with pytest.raises(OSError, match="No space left"):
         trainer.train()
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
