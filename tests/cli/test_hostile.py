@@ -52,7 +52,7 @@ WORDS: list[tuple[Words, str]] = [
     ("train run=half optimizer.lr=1 --resume", "leave out optimizer.lr (what may change:"),
     ("train run=half data=other --resume", "other is not the set that half was started with"),
     ("train run=set --resume", "no run at set"),
-    ("evaluate half evaluation.split=validation", "has no split 'validation'; it has train, test"),
+    ("evaluate half evaluation.split=validation", "has no split 'validation'; splits with a dataset.json: train, test"),
     ([*SOLVE, "--gif", "x.foo"], "ends in .gif"),
     ("pack half mine.zip", "an archive ends in .tar.gz"),
     ("compare half --out set", "set holds "),
