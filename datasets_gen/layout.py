@@ -87,6 +87,13 @@ def read_json(path: Path) -> Any:
         return parse_json(file.read(), str(path))
 
 
+def brief(value: Any) -> str:
+    """A value of a JSON file for an error's text: short, and never nested."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    return repr(value) if len(repr(value)) <= 50 else f"{repr(value)[:50]}…"
+
+
 # What a set is made of
 
 
@@ -208,16 +215,22 @@ def write_dataset(
     directory: Path | str,
     splits: Mapping[str, Split],
     *,
-    identifiers: Sequence[str] = ("<blank>",),
+    task: Mapping[str, Any],
+    vocab_size: int,
+    pad_id: int = 0,
+    ignore_label_id: int | None = 0,
+    blank_identifier_id: int = 0,
+    identifiers: list[str] | None = None,
+    sources: list[str] | None = None,
+    structure: Structure | None = None,
+    provenance: Mapping[str, Any] | None = None,
     files: Mapping[str, Any] | None = None,
-    **stated: Any,
 ) -> None:
     """Write every split, or nothing: the folder appears in one rename.
 
     Tokens are stored as uint8 where the vocabulary fits, indices as int32. `files` are JSON files at the root.
-    stated: fields of `Metadata`, `vocab_size` at least.
     """
-    stated = {"pad_id": 0, "ignore_label_id": 0, "blank_identifier_id": 0} | stated
+    identifiers = identifiers or ["<blank>"]
     for name in splits:
         check_name(name, "split")
     with atomic_directory(Path(directory)) as scratch:
@@ -229,20 +242,27 @@ def write_dataset(
             arrays = {key: getattr(split, key).astype(np.int32) for key in ARRAYS[2:]}
             for key in ARRAYS[:2]:
                 tokens = getattr(split, key)
-                small = stated["vocab_size"] <= 256 and tokens.min(initial=0) >= 0 and tokens.max(initial=0) <= 255
+                small = vocab_size <= 256 and tokens.min(initial=0) >= 0 and tokens.max(initial=0) <= 255
                 arrays[key] = tokens.astype(np.uint8 if small else np.int32)  # some ignore -100
             arrays |= {key: getattr(split, key) for key in OPTIONAL if getattr(split, key) is not None}
             for key, array in arrays.items():
                 np.save(folder / f"all__{key}.npy", array)
             puzzles, groups = len(split.puzzle_indices) - 1, len(split.group_indices) - 1
             metadata = Metadata(
-                **stated,
                 seq_len=split.inputs.shape[1],
                 total_groups=groups,
                 total_puzzles=puzzles,
                 mean_puzzle_examples=len(split.inputs) / max(puzzles, 1),
-                num_puzzle_identifiers=len(identifiers),
                 sets=["all"],
+                task=dict(task),
+                pad_id=pad_id,
+                ignore_label_id=ignore_label_id,
+                blank_identifier_id=blank_identifier_id,
+                vocab_size=vocab_size,
+                num_puzzle_identifiers=len(identifiers),
+                provenance=dict(provenance or {}),
+                sources=sources or [],
+                structure=structure,
             )
             (folder / "dataset.json").write_text(metadata.model_dump_json(indent=2) + "\n", encoding="utf-8")
 

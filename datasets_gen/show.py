@@ -25,11 +25,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "draw a puzzle and summarise its set",
         "Draws one puzzle with its answer and summarises the set.",
         "examples:\n  python -m datasets_gen show data/sudoku --split test --index 3\n"
-        "  python -m datasets_gen show data/maze --png maze.png",
+        "  python -m datasets_gen show data/maze --against data/maze-hard --png maze.png",
     )
     parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
     parser.add_argument("--split", help="train, validation or test (default: the first of the set)")
     parser.add_argument("--index", type=int, default=0, metavar="I", help="which example (default 0)")
+    parser.add_argument(
+        "--against", type=Path, nargs="+", default=[], metavar="OTHER", help="sets to compare the statistics with"
+    )
     parser.add_argument("--png", type=Path, metavar="FILE", help="also draw the puzzle and the histograms")
 
 
@@ -49,11 +52,36 @@ def run(options: argparse.Namespace) -> None:
         its_metadata, its_split = read_split(directory, other)
         found[other] = _statistics(puzzle, its_split)
         print("\n" + _summary(other, its_metadata, its_split, found[other]))
+    for against in options.against:
+        for other in splits_of(against) or ["train"]:
+            its_metadata, its_split = read_split(against, other)
+            if (its_puzzle := puzzle_of(its_metadata)) != puzzle:
+                raise DatasetError(f"--against {against}: {its_puzzle.task} is another puzzle than {puzzle.task}")
+            found[f"{against}/{other}"] = _statistics(puzzle, its_split)
+    common = set.intersection(*(set(values) for values in found.values()))
+    columns = {key: {other: found[other][key] for other in found} for key in found[name] if key in common}
+    if options.against:
+        print("\n" + "\n".join(_comparison(columns, name)))
     if options.png:
-        common = set.intersection(*(set(values) for values in found.values()))
-        columns = {key: {other: found[other][key] for other in found} for key in found[name] if key in common}
         _picture(options.png, puzzle, split, options.index, columns)
         print(f"\n{options.png}")
+
+
+def _comparison(columns: dict[str, dict[str, np.ndarray]], name: str) -> list[str]:
+    """Two-sample Kolmogorov-Smirnov tests of one split against all others."""
+    from scipy.stats import ks_2samp  # takes a second to come
+
+    lines = ["Kolmogorov-Smirnov tests, two samples: the distance D of the distributions, and the probability p"]
+    for title, values in columns.items():
+        for other in values:
+            if other != name:
+                test = ks_2samp(values[name], values[other])
+                lines.append(
+                    f"  {title}: {name} (mean {values[name].mean():.4g}, n {len(values[name])}) against {other} "
+                    f"(mean {values[other].mean():.4g}, n {len(values[other])}): D {test.statistic:.3f}, "
+                    f"p {test.pvalue:.2g}"
+                )
+    return lines
 
 
 def _statistics(puzzle: Puzzle, split: Split) -> dict[str, np.ndarray]:

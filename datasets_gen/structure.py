@@ -100,7 +100,7 @@ class Structure(BaseModel):
         if broken := next(filter(None, (relation.fault(seq_len) for relation in self.relations)), None):
             return f"relations: {broken}"
         if self.symbols and self.values:
-            return "tokens are either symbols or values"
+            return "tokens are either symbols, which may be renamed, or values, which have an order"
         tokens = [*self.alphabet, *([] if self.outside is None else [self.outside])]
         if len(set(tokens)) < len(tokens) or len(self.alphabet) == 1 or not set(tokens) <= set(range(vocab_size)):
             return f"symbols or values, two or more, and outside must be different tokens 0..{vocab_size - 1}: {tokens}"

@@ -1,15 +1,16 @@
-"""The published CSV of Sudoku-Extreme and Maze-Hard: source, question, answer, rating."""
+"""The published CSV of Sudoku-Extreme and Maze-Hard, in and out: source, question, answer, rating."""
 
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from datasets_gen.layout import MOST, DatasetError, Split, text_file
+from datasets_gen.layout import MOST, DatasetError, Metadata, Split, text_file
 from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 
@@ -28,6 +29,7 @@ class Table(NamedTuple):
     puzzle: Sudoku | Maze
     split: Split
     sources: list[str]  # (P,) where each puzzle comes from
+    style: dict[str, str]  # what must be known to write the same file again: the line end, and an open cell
 
 
 def read_table(path: Path, name: str) -> Table:
@@ -35,7 +37,8 @@ def read_table(path: Path, name: str) -> Table:
     boards: dict[str, list[str]] = {"question": [], "answer": []}
     ratings, sources = [], []
     with text_file(path) as file:
-        rows = csv.DictReader(file, strict=True)
+        head = file.readline()
+        rows = csv.DictReader(itertools.chain([head], file), strict=True)
         if missing := boards.keys() - {*(rows.fieldnames or ())}:
             raise DatasetError(f"{path}, line 1: no column {' or '.join(sorted(missing))}; expected {COLUMNS}")
         try:
@@ -61,7 +64,29 @@ def read_table(path: Path, name: str) -> Table:
     except DatasetError as error:
         raise DatasetError(f"{path}: {cells} cells: {error}") from None
     inputs, labels = (_tokens(boards[column], puzzle, column, path) for column in boards)
-    return Table(puzzle, Split.of_puzzles(inputs, labels, _ratings(ratings)), sources)
+    style = {"line_end": "\r\n" if head.endswith("\r\n") else "\n"}
+    if name == "sudoku":
+        style["blank"] = "0" if any("0" in text for text in boards["question"]) else "."
+    return Table(puzzle, Split.of_puzzles(inputs, labels, _ratings(ratings)), sources, style)
+
+
+def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Split, name: str) -> None:
+    """The CSV of the split `name`, as published, in a file that does not exist yet."""
+    if split.inputs.min(initial=1) < 1 or split.labels.min(initial=1) < 1:
+        raise DatasetError(f"split {name}: token 0 or -100 is no cell of a {puzzle.name}")
+    style = metadata.provenance.get("styles", {}).get(name, {})
+    characters = {token: character for character, token in reversed(ALPHABETS[puzzle.name].items())}
+    if "blank" in style:
+        characters[1] = style["blank"]
+    glyphs = np.array(["", *(characters[token] for token in range(1, puzzle.vocab_size))])
+    owner = np.repeat(np.arange(len(split.puzzle_indices) - 1), np.diff(split.puzzle_indices))
+    with path.open("x", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator=style.get("line_end", "\n"))
+        writer.writerow(COLUMNS)
+        for puzzle_index, *boards in zip(owner, split.inputs, split.labels, strict=True):
+            source = "" if split.sources is None else metadata.sources[split.sources[puzzle_index]]
+            rating = "" if split.ratings is None else _written(split.ratings[puzzle_index])
+            writer.writerow([source, *("".join(glyphs[tokens]) for tokens in boards), rating])
 
 
 def _rating(text: str, where: str) -> float:
@@ -82,6 +107,11 @@ def _ratings(ratings: list[float]) -> np.ndarray | None:
         return None
     whole = (values == np.floor(values)).all() and values.max() <= MOST
     return values.astype(np.int32) if whole else values
+
+
+def _written(rating: np.generic) -> str:
+    """A rating as `_rating` reads it."""
+    return "" if np.isnan(rating) else repr(rating.item()).removesuffix(".0")
 
 
 def _tokens(texts: list[str], puzzle: Sudoku | Maze, column: str, path: Path) -> np.ndarray:

@@ -98,3 +98,16 @@ def test_a_terminal_without_the_letters(made):
     words = [sys.executable, "-m", "datasets_gen", "show", str(made("addition --digits 1 --train 2 --test 0"))]
     shown = subprocess.run(words, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True)
     assert b"\\xa7" in shown.stdout
+
+
+def test_sets_are_compared(tmp_path, capsys):
+    make(tmp_path / "one", size=6, train=100)
+    make(tmp_path / "two", "--clues", "20", size=6, train=100)
+    make(tmp_path / "small", size=4)
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "one"), "--against", str(tmp_path / "two")]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "clues: train" in line and "two/train" in line]
+    assert len(lines) == 1
+    assert f"against {tmp_path / 'two'}/train (mean 20, n 100): D 1.000" in lines[0]
+    assert main(["show", str(tmp_path / "one"), "--against", str(tmp_path / "small")]) == 1
+    assert "another puzzle" in capsys.readouterr().err

@@ -1,7 +1,6 @@
-"""Published files are read right, or refused with file, row and reason."""
+"""Published files in, and out again unchanged; others read right, or refused with file, row and reason."""
 
 import codecs
-import csv
 import json
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 from datasets_gen.__main__ import main
 from datasets_gen.layout import read_identifiers, read_split
-from datasets_gen.puzzles import puzzle_of
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SUDOKU, MAZE = FIXTURES / "sudoku.csv", FIXTURES / "maze_train.csv"
@@ -19,21 +17,32 @@ ROW = f"a,{BOARD},{ANSWER},1\n"
 
 
 @pytest.mark.parametrize(("kind", "source", "split"), [("sudoku", SUDOKU, "test"), ("maze", MAZE, "train")])
-def test_csv_files_are_read_cell_by_cell_whatever_their_line_ends_and_mark(made, tmp_path, kind, source, split):
-    copy = tmp_path / source.name
-    copy.write_bytes(codecs.BOM_UTF8 + source.read_bytes().replace(b"\n", b"\r\n"))
-    directory = made(f"import {kind}-csv", copy)
-    metadata, puzzles = read_split(directory, split)
-    rows = [*csv.DictReader(source.open())]
-    for column, tokens in (("question", puzzles.inputs), ("answer", puzzles.labels)):
-        drawn = ["".join(puzzle_of(metadata).characters[token] for token in board) for board in tokens]
-        assert drawn == [row[column] for row in rows]
-    assert puzzles.ratings.dtype == np.int32
-    assert puzzles.ratings.tolist() == [int(row["rating"]) for row in rows]
-    assert [metadata.sources[number] for number in puzzles.sources] == [row["source"] for row in rows]
-    assert main(["show", str(directory), "--png", str(tmp_path / "picture.png")]) == 0
+def test_csv_files_round_trip_byte_for_byte(made, tmp_path, kind, source, split):
+    made(f"import {kind}-csv", source)
+    assert main(["show", str(tmp_path / "set"), "--png", str(tmp_path / "picture.png")]) == 0
     assert (tmp_path / "picture.png").stat().st_size > 10_000
-    assert main(["show", str(directory), "--png", str(tmp_path / "picture.foo")]) == 1
+    assert main(["show", str(tmp_path / "set"), "--png", str(tmp_path / "picture.foo")]) == 1
+    out = tmp_path / "out.csv"
+    assert main(["export", str(tmp_path / "set"), "--split", split, "--output", str(out)]) == 0
+    assert out.read_bytes() == source.read_bytes()
+    metadata, puzzles = read_split(tmp_path / "set", split)
+    assert puzzles.ratings.dtype == np.int32
+    assert metadata.sources
+
+
+def test_each_split_goes_out_as_it_came_in(tmp_path):
+    """Line ends and the character of an empty cell of one file are not those of the other; a mark is skipped."""
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    header, *rows = SUDOKU.read_text().splitlines()[:5]
+    train.write_text("\n".join([header, *rows[:2], ""]), newline="")
+    test.write_text("\r\n".join([header, *(row.replace(".", "0") for row in rows[2:]), ""]), newline="")
+    written = {source.stem: source.read_bytes() for source in (train, test)}
+    test.write_bytes(codecs.BOM_UTF8 + written["test"])
+    assert main(["import", "sudoku-csv", str(train), str(test), "--output-dir", str(tmp_path / "set")]) == 0
+    for name, content in written.items():
+        out = tmp_path / f"{name}.out"
+        assert main(["export", str(tmp_path / "set"), "--split", name, "--output", str(out)]) == 0
+        assert out.read_bytes() == content
 
 
 def test_an_import_says_which_questions_are_in_two_splits(tmp_path, capsys):
@@ -57,6 +66,8 @@ def test_ratings_keep_their_digits_and_one_another(tmp_path, capsys):
     assert main(["import", "sudoku-csv", str(tmp_path / "file.csv"), "--output-dir", str(tmp_path / "set")]) == 0
     _, split = read_split(tmp_path / "set", "test")
     assert split.ratings.tolist() == pytest.approx([float(r or "nan") for r in rows], rel=0, nan_ok=True)
+    assert main(["export", str(tmp_path / "set"), "--output", str(tmp_path / "out.csv")]) == 0
+    assert (tmp_path / "out.csv").read_text() == (tmp_path / "file.csv").read_text()
     assert main(["show", str(tmp_path / "set"), "--index", "1"]) == 0
     shown = capsys.readouterr().out
     assert "not rated" in shown

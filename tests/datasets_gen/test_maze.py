@@ -199,6 +199,7 @@ BETWEEN = {  # walls between cells, and the cells that they become
     "+---+---+\n| S |\n+   +---+\n      G\n+---+---+": ["S# ", " ##", "  G"],  # blanks at the end are cut off
     "+  +--+\n|     |\n+  +--+\n|S  # |\n+  +  +\n|   |G|\n+--+  +": None,
     "+  +--+\n|     |\n+  +--+\n|S  # |\n+  +  +\n|  |G |\n+--+  +": ["   ", " ##", "S #", " # ", " #G"],
+    "+--+--+--+\n|S     G |\n+--+--+--+": ["S   G"],
     "+--+\n|S |\n+  +\n|G |\n+--+": ["S", " ", "G"],
 }
 
@@ -221,10 +222,12 @@ def test_walls_between_cells_become_cells(text: str) -> None:
     [
         ("+--+--+\n|S    |\n+--+  +\n|G    |\n", "line 4 of the maze"),  # without its last line
         ("+--+--+\n|S    |\n+- +  +\n|G    |\n+--+--+", "line 3 of the maze is '\\+- \\+  \\+'"),
+        ("+--+--+\n|S    |\n+--+  +\n|G     |\n+--+--+", "line 4"),
         ("+--+--+\n|SS  G|\n+--+--+", "line 2"),
         ("++++\n||||\n++++", "line 1"),
         ("S..\n+--+\n..G", "'\\+' in row 2 is no cell of a maze; walls between"),
         ("+--+\n|S.|\n|.G|", "'\\+' in row 1 is no cell of a maze"),
+        ("||S.|\n|..|\n|.G|", "'\\|' in row 1 is no cell of a maze"),
         ("S....\n....G", "2 rows and 5 columns; at most 4"),
     ],
 )

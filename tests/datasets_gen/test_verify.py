@@ -65,7 +65,7 @@ def put(row, column, value):
 
 
 def cut(part):
-    """Damage: a file that ends early."""
+    """Damage: a file that ends early, or begins otherwise."""
 
     def damage(root):
         path = root / "test/all__labels.npy"
@@ -103,6 +103,7 @@ NAMES = "identifiers.json"
 DAMAGE = {
     "sudoku": {
         "a torn array": (cut(lambda text: text[:-30]), "all__labels.npy cannot be read"),
+        "rows promised": (cut(lambda text: text.replace(b"(8, 36), ", b"(80000, 36), ")), "cannot be read"),
         "a missing array": (lambda root: (root / "train/all__group_indices.npy").unlink(), "is missing"),
         "no dataset.json": (lambda root: (root / "test/dataset.json").unlink(), "no dataset.json"),
         "no JSON": (content("test/dataset.json", "{"), "Invalid JSON"),
@@ -116,14 +117,17 @@ DAMAGE = {
         "a wrong mean": (field("mean_puzzle_examples", 2.0), "mean_puzzle_examples is 2.0"),
         "padding outside": (field("pad_id", 99), "pad_id 99"),
         "a set that is a path": (field("sets", ["../../test/all"]), "is no name"),
+        "a set counted twice": (field("sets", ["all", "all"]), "groups"),
         "too many names": (content(NAMES, '["a", "b"]'), "must hold a list of 1 different names"),
         "names that are none": (content(NAMES, "[1]"), "must hold a list"),
+        "names too deep": (content(NAMES, "[" * 100_000), "no JSON"),
         "an identifier outside": (array("puzzle_identifiers", lambda ids: ids + 7), "a number is outside 0..0"),
         "indices that stand still": (
             array("puzzle_indices", lambda ends: np.sort([*ends[2:], 0, 0])),
             "an entry owns no",
         ),
         "indices that end early": (array("group_indices", lambda ends: ends[:-1]), "must run from 0"),
+        "no indices": (array("group_indices", lambda ends: ends[:0]), "must run from 0"),
         "fractions": (array("inputs", lambda tokens: tokens.astype(float)), "holds float64"),
         "objects": (array("inputs", lambda tokens: tokens.astype(object)), "cannot be read"),
         "fewer labels": (array("labels", lambda labels: labels[:-1]), "12 inputs but 11 labels"),
@@ -155,6 +159,7 @@ DAMAGE = {
     },
     "addition": {
         "a wrong digit": (array("labels", put(3, 7, lambda old: old % 10 + 1)), "example 3: the answer holds"),
+        "a leak": (leak(), "leak: test example 2 is train example 5"),
     },
 }
 
@@ -224,10 +229,10 @@ def test_examples_without_a_scored_cell(tmp_path, capsys, refused, ignore):
     refused(["verify", tmp_path / "none"], "none/train: no cell of any example is scored")
 
 
-def test_what_cannot_be_read_shown_or_imported_is_refused(tmp_path, damaged, refused):
+def test_what_cannot_be_read_shown_imported_or_exported_is_refused(tmp_path, damaged, refused):
     folder, new = damaged("sudoku"), ["--output-dir", tmp_path / "new"]
     for name in ("../set/test", "..", ""):
-        refused(["show", folder, "--split", name or "."], "is no name")
+        refused(["export", folder, "--split", name or ".", "--output", tmp_path / "x.csv"], "is no name")
         with pytest.raises(DatasetError, match="is no name"):
             write_dataset(tmp_path / "new", {name: Split.of_puzzles(*np.ones((2, 3, 4)))}, task={}, vocab_size=3)
     refused(["verify", tmp_path / "none"], "no dataset at")
@@ -236,3 +241,5 @@ def test_what_cannot_be_read_shown_or_imported_is_refused(tmp_path, damaged, ref
     refused(["import", "npy", folder, "--split", "test", *new], "leave --split out")
     field("sources", ["somewhere"])(folder)
     refused(["import", "npy", folder, *new], "sources is")
+    array("labels", lambda labels: np.where(labels == 2, 0, labels))(folder)
+    refused(["export", folder, "--output", tmp_path / "x.csv"], "is no cell of a sudoku")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from datasets_gen.family import Puzzle
-from datasets_gen.layout import DatasetError
+from datasets_gen.layout import DatasetError, brief
 from datasets_gen.puzzles import FAMILIES
 
 PAD, EOS, BLANK = 0, 14, 15
@@ -221,7 +221,7 @@ class Addition(Puzzle):
         """Tokens (S,) of a typed sum such as `12+34=`; an answer behind '=' is left out."""
         typed = SUM.fullmatch(text)
         if typed is None:
-            raise DatasetError(f"{text.strip()[:50]!r} is no sum; type whole numbers with + between them, as 12+34=")
+            raise DatasetError(f"{brief(text.strip())} is no sum; type whole numbers with + between them, as 12+34=")
         operands = self.read(TOKENS[character] for character in re.sub(r"\s", "", typed[1]) + "=")
         question = self.example(operands)[0]
         if self.causal:  # leave out the answer that a training example shows
