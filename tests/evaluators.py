@@ -13,7 +13,7 @@ from reason.models.base import Batch
 
 
 def evaluator_of(model: Any, data: PuzzleData, steps: int, batch_size: int, **changes: Any) -> Evaluator:
-    settings = EvaluationConfig(steps=steps, batch_size=batch_size, **({"boards": 0} | changes))
+    settings = EvaluationConfig(steps=steps, batch_size=batch_size, **changes)
     return Evaluator(model, data, settings, trained_steps=3, progress=False)
 
 

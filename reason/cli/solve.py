@@ -26,7 +26,7 @@ from reason.files import decoded, read_text, written_beside
 from reason.pretrained import pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run, run_and_config
-from reason.runs.reading import idle, refuse_unreadable, unread_lines
+from reason.runs.reading import idle, idle_lines, refuse_unreadable
 from reason.solve import SECONDS, Solution, solve_text
 from reason.training.device import pick_device
 
@@ -102,8 +102,8 @@ def main(argv: list[str]) -> int:
     refuse_unreadable(pairs)
     device = pick_device(config.device)
     skipped = (key for key in pairs if key.startswith(("evaluation.", "data.")) and key not in READ)
-    unread = dict.fromkeys(skipped, f"reason solve reads {', '.join(READ)} alone") | idle(config, "model")
-    for line in unread_lines(dict(pairs), unread, "this answer"):
+    unread = dict.fromkeys(skipped, f"reason solve reads {', '.join(READ)} alone") | idle(config)
+    for line in idle_lines(dict(pairs), unread, "this answer"):
         print(line, file=sys.stderr)
     model = load_run(run, device, config, config.evaluation.weights).model
     limits = config.evaluation.steps, arguments.restarts, arguments.seconds

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from datasets_gen.typed import quoted, typed
 from reason.cli.help import Parser
-from reason.config.describe import unused
 from reason.config.overrides import override, parsed, read_config, split_arguments
 from reason.errors import ConfigError
 from reason.plugins import ELSEWHERE, IMPORTED, command, extension, load_extensions, own_fault
 from reason.presets import preset
 from reason.runs.build import resume, start
 from reason.runs.directory import PACKED, is_archive
+from reason.runs.reading import idle_lines
 from reason.training.checkpoint import readable
 from reason.training.loop import Outcome, Trainer
 from reason.training.world import goes_on
@@ -114,9 +114,8 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
     if run and is_archive(run):
         raise ConfigError(f"run={run} is an archive's name: type --resume to go on with it, or another run=DIR")
     asked = override(chosen.config(), pairs)
-    for key, why in unused(asked).items():
-        if key in pairs and not key.startswith("evaluation."):
-            print(f"{key}={pairs[key]} changes nothing in this training: {why}")
+    for line in idle_lines(dict(pairs), asked.idle, "this training"):
+        print(line)
     named = Path(run) if run else None
     return start(asked, named, held, make_data="data.directory" not in pairs)
 

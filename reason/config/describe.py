@@ -1,4 +1,4 @@
-"""What is said of the settings of a config: default, range, meaning, marks; which of them change nothing."""
+"""What is said of the settings of a config: default, range, meaning, marks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 from pydantic.fields import FieldInfo
 
-from reason.config.overrides import leaves, value_text
+from reason.config.overrides import value_text
 from reason.config.schema import Config
-from reason.losses import TERMS
 from reason.models import FAMILIES
 from reason.settings.base import BaseConfig, Mark
 
@@ -79,31 +78,3 @@ def keys_of(mark: Mark) -> tuple[str, ...]:
 def has_mark(key: str, mark: Mark) -> bool:
     """Whether a setting or a section, or a section around it, has a mark."""
     return any(f"{key}.".startswith(f"{known.removesuffix('.')}.") for known in keys_of(mark))
-
-
-def unused(config: Config) -> dict[str, str]:
-    """{"section.key": why} for settings that change no trained number: another one of their section says so (`When`).
-
-    Those of loss terms that are not present are among them.
-    """
-    found: dict[str, str] = {}
-    for prefix, section in _nested(config, ""):
-        found |= {f"{prefix}{key}": f"{prefix}{why}" for key, why in section.idle.items()}
-    absent: dict[str, list[str]] = {}
-    for name, term in TERMS.items():
-        for setting in (*term.settings, *([] if term.section is None else [name])):
-            absent.setdefault(setting, []).append(name)
-    present, values = set(config.loss.present), config.loss.model_dump()
-    for setting, names in absent.items():
-        if present.isdisjoint(names):
-            keys = leaves({setting: values[setting]}, "loss.")
-            found |= dict.fromkeys(keys, f"no {' or '.join(names)} in this loss, to use it")
-    return found
-
-
-def _nested(section: BaseConfig, prefix: str) -> Iterator[tuple[str, BaseConfig]]:
-    """The section and those within it, each with its prefix, inner ones first: an outer reason stands above theirs."""
-    for name, value in section:
-        if isinstance(value, BaseConfig):
-            yield from _nested(value, f"{prefix}{name}.")
-    yield prefix, section

@@ -60,6 +60,7 @@ LEFT: dict[str, object] = {  # settings of earlier versions and of extensions, e
     "training.only": "all",
     "training.monitor.split": "validation",
     "evaluation.calibration": "auto",
+    "evaluation.boards": 6,
     "evaluation.budget": "auto",
     "evaluation.drop": 0.005,
     "evaluation.perplexity": 1.01,

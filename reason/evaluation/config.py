@@ -57,7 +57,6 @@ class EvaluationConfig(TabledConfig):
         "newest", description="best: the checkpoint with the highest validation accuracy in training"
     )
     limit: int | None = Field(None, ge=1, description="evaluate only this many puzzles, the first of the split")
-    boards: int = Field(6, ge=0, description="number of solved puzzles, and of failed puzzles, shown on the page")
 
     @classmethod
     def entries(cls) -> Mapping[str, Study]:

@@ -19,7 +19,7 @@ from reason.models.mixing import by_symbol
 from reason.pretrained import FOLDER
 from reason.runs.directory import ROOT, accept_shape, load_run, read_record
 from reason.runs.folders import plain_name, refuse_other_files, replaced_folder
-from reason.runs.reading import halting_read, idle, refuse_unreadable, unread_lines
+from reason.runs.reading import halting_read, idle, idle_lines, refuse_unreadable
 from reason.runs.results import training_curve
 from reason.runs.sets import require_set
 from reason.settings.base import Mark
@@ -98,7 +98,7 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
         consumers = consumers_of(evaluator)
         others = config.data.directories[1:]
         first = f"read on {directory}; the run was trained on {', '.join(others)} as well: data=DIR" if others else ""
-        unread = unread_lines(changes, idle(config, "model", "evaluation"), "this evaluation")
+        unread = idle_lines(changes, idle(config), "this evaluation")
         for line in (first, *unread, *reasons, *(consumer.cost for consumer in consumers)):
             if world.first and line:
                 print(line)

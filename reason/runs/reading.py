@@ -17,18 +17,17 @@ def halting_read(config: Config) -> Halting | None:
     return config.rollout.halting if config.loss.trains("q_halt") else None
 
 
-def idle(config: Config, *sections: str) -> dict[str, str]:
+def idle(config: Config) -> dict[str, str]:
     """{"section.key": why} for settings that change no number of a trained model: noise of training only among them."""
-    found = {f"{s}.{key}": f"{s}.{why}" for s in sections for key, why in getattr(config, s).idle.items()}
-    if getattr(config.model, "noise_when", "always") == "training":
-        found |= dict.fromkeys(("model.noise", "model.sigma"), "model.noise_when=training")
-    return found
+    noisy = getattr(config.model, "noise_when", "always") != "training"
+    return config.idle | ({} if noisy else dict.fromkeys(("model.noise", "model.sigma"), "model.noise_when=training"))
 
 
-def unread_lines(changes: Changes, unread: Mapping[str, str], where: str) -> list[str]:
-    """A line for every changed setting that a trained model does not read, with the reason."""
-    named = {key: value_text(value) for key, value in changes.items()}
-    return [f"{key}={named[key]} changes nothing in {where}: {why}" for key, why in unread.items() if key in named]
+def idle_lines(changes: Changes, idle: Mapping[str, str], where: str) -> list[str]:
+    """A line for every changed setting that changes no number there, with the reason."""
+    return [
+        f"{key}={value_text(changes[key])} changes nothing in {where}: {idle[key]}" for key in changes if key in idle
+    ]
 
 
 def refuse_unreadable(settings: Iterable[str]) -> None:

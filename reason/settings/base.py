@@ -82,10 +82,12 @@ class BaseConfig(BaseModel):
 
     @property
     def idle(self) -> dict[str, str]:
-        """Own settings that change no number, each with the other setting that makes it so (`When`, `Unless`)."""
+        """Settings that change no number, each with the other setting that makes it so (`When`, `Unless`)."""
         marks = ((key, mark) for key, field in type(self).settings().items() for mark in field.metadata)
         idle = ((key, mark) for key, mark in marks if isinstance(mark, When) and not mark.holds(self))
-        return {key: f"{mark.setting}={getattr(self, mark.setting)}" for key, mark in idle}
+        inner = ((name, section.idle) for name, section in self if isinstance(section, BaseConfig))
+        within = {f"{name}.{key}": f"{name}.{why}" for name, idle in inner for key, why in idle.items()}
+        return within | {key: f"{mark.setting}={getattr(self, mark.setting)}" for key, mark in idle}
 
 
 class TabledConfig(BaseConfig):

@@ -135,12 +135,22 @@ def test_a_trained_map_is_read_as_an_ode_and_with_noise(sudoku_4x4: Path, here: 
         newest = max((here / "runs/mine/evaluation").iterdir(), key=lambda path: path.stat().st_mtime_ns)
         return json.loads((newest / "results.json").read_text())["cell_by_step"]
 
-    still = ["model.noise=none", "evaluation.boards=0"]
+    still = [
+        "model.noise=none",
+    ]
     plain = cells(*still)
     assert cells(*still, "model.substeps=1", "name=euler") == plain
     for words in (["integrator=rk4", "model.substeps=2"], ["integrator=heun"], ["equation=averaged"]):
         assert len(cells(*still, f"model.{words[0]}", *words[1:])) == 2
-    assert len(cells("model.noise_when=always", "model.sigma=2", "evaluation.boards=0")) == 2
+    assert (
+        len(
+            cells(
+                "model.noise_when=always",
+                "model.sigma=2",
+            )
+        )
+        == 2
+    )
     refusal("evaluate runs/mine model.integrator=rk4", "type model.noise=none")
 
 
@@ -158,10 +168,21 @@ def test_commands_that_are_printed_can_be_typed(sudoku_4x4: Path, here: Path) ->
     assert printed("next: python evaluate.py", refusal(["train", f"run={run}", "--resume"])) == words
     compared = refusal(["compare", run, "--name", "some one"])
     assert printed("make one: python evaluate.py", compared) == [*words, "name=some one"]
-    asked = ["steps=1", "evaluation.boards=0"]
+    asked = [
+        "steps=1",
+    ]
     assert main(["evaluate", *words, *asked]) == 0
     given = printed("next: python evaluate.py", output(["export", *words, "my models/a=b c", "steps=1"]))
     assert main(["evaluate", *given, *asked, f"data={sudoku_4x4}"]) == 0
     words = printed("resume with: python train.py", output(["pack", run, "a b.tar.gz"]))
     assert words == ["run=a b.tar.gz", "--resume"]
     refusal(["generate", "show", "my sets/a"], "--output-dir 'my sets/a'`")
+
+
+def test_what_is_typed_and_does_nothing_is_said(sudoku_4x4: Path, here: Path) -> None:
+    typed = ["model.sigma=0.5", "optimizer.lr=1e-3", "optimizer.muon_lr=0.1"]
+    told = output(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, *typed])
+    assert [line for line in told.splitlines() if "changes nothing" in line] == [
+        "model.sigma=0.5 changes nothing in this training: model.noise=none",
+        "optimizer.muon_lr=0.1 changes nothing in this training: optimizer.kind=adam-atan2",
+    ]

@@ -66,7 +66,7 @@ def world(stopped: Path, sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFact
     run = shutil.copytree(stopped, world / "half")
     shutil.copytree(sudoku_4x4, world / "set")
     make_set("sudoku --size 4 --train 24 --test 12 --seed 2", world / "other")
-    assert main(["evaluate", str(run), "steps=1", "evaluation.boards=0", "name=e"]) == 0
+    assert main(["evaluate", str(run), "steps=1", "name=e"]) == 0
     assert main(["pack", str(run)]) == 0
     return world
 
@@ -129,7 +129,7 @@ RESULTS = [("exact_by_step", [2.0, -1.0]), ("puzzles", 0), ("steps", 3), ("run",
 
 
 def test_damaged_results_are_refused(half: Path) -> None:
-    assert main(["evaluate", "half", "steps=2", "evaluation.boards=0", "name=e"]) == 0
+    assert main(["evaluate", "half", "steps=2", "name=e"]) == 0
     file = half / "evaluation/e/results.json"
     whole = file.read_text()
     for key, value in RESULTS:
@@ -185,10 +185,9 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "a flipped bit": lambda file: flip(file, 4 * file.stat().st_size),
     "other text": lambda file: file.write_bytes(b'{"a": [NaN, 1e999, null]}\xff'),
 }
-READ = f"{EVALUATE} evaluation.boards=0"
 READERS: list[tuple[str, Words]] = [
-    ("half/config.json", READ), ("half/metrics.jsonl", RESUME), ("half/evaluation/e/results.json", "compare half"),
-    (f"half/{STEP}/manifest.json", READ), (f"half/{STATE}", RESUME), (f"half/{STEP}/state.safetensors", RESUME),
+    ("half/config.json", EVALUATE), ("half/metrics.jsonl", RESUME), ("half/evaluation/e/results.json", "compare half"),
+    (f"half/{STEP}/manifest.json", EVALUATE), (f"half/{STATE}", RESUME), (f"half/{STEP}/state.safetensors", RESUME),
     ("half.tar.gz", "train run=half.tar.gz --resume"), ("set/train/dataset.json", "generate verify set"),
     ("set/train/all__inputs.npy", begin("run=r")),
 ]  # fmt: skip

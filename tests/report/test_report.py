@@ -15,7 +15,8 @@ from rich.console import Console
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator, evaluate
-from reason.evaluation.suite import consumers_of, print_results, write_report
+from reason.evaluation.studies.boards import Boards
+from reason.evaluation.suite import CONSUMERS, consumers_of, print_results, write_report
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import ModelConfig
 from reason.report.compare import differences, notes_on, write_comparison
@@ -24,7 +25,7 @@ from reason.report.section import headline
 SMALL = RecursiveConfig(
     hidden_size=8, num_heads=1, expansion=1, mixer="mlp", positions="none", puzzle_emb_len=0, h_cycles=1, l_cycles=2
 )  # fmt: skip
-EVERYTHING = EvaluationConfig(boards=2, batch_size=5)
+EVERYTHING = EvaluationConfig(batch_size=5)
 MORE = {
     "run": "runs <x> $a$", "preset": "p", "dataset": "data/set", "split": "test", "parameters": 10,
     "checkpoint_step": 4, "weights": "ema", "precision": "float32", "device": "cpu", "version": "0",
@@ -114,7 +115,7 @@ def test_a_state_that_overflows(sudoku_4x4: Path, tmp_path: Path, monkeypatch: p
 
 
 def test_mazes(made: Callable[..., Path], tmp_path: Path) -> None:
-    results = read(made("maze --size 4 --min-path 4 --train 8 --test 6"), 2, EvaluationConfig(boards=1))
+    results = read(made("maze --size 4 --min-path 4 --train 8 --test 6"), 2, EvaluationConfig())
     assert "maze" in check(tmp_path, results)
 
 
@@ -128,15 +129,16 @@ def test_a_set_without_rules(sudoku_4x4: Path, tmp_path: Path) -> None:
     check(tmp_path, MORE | {"steps": 2, "trained_steps": 2} | results)
 
 
-def test_valid_counts_what_the_label_does_not(sudoku_4x4: Path) -> None:
+def test_valid_counts_what_the_label_does_not(sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against a loop over steps and puzzles, and a solution that is not the label counts as valid."""
     data = PuzzleData(sudoku_4x4, "test")
+    monkeypatch.delitem(CONSUMERS, Boards)
     data.inputs = torch.ones_like(data.inputs)  # every full grid answers an empty question
     model = build_model(SMALL, data.shape)
     other = torch.roll(data.labels, 1, 0).long()
     turn = torch.nn.functional.one_hot(other, data.shape.vocab_size).float()
     model.readout = lambda state, context, step=None: type(model).readout(model, state, context)._replace(logits=turn)  # type: ignore
-    results = results_of(model, data, EvaluationConfig(boards=0, batch_size=12), 2, 2)
+    results = results_of(model, data, EvaluationConfig(batch_size=12), 2, 2)
     equal = float((other == data.labels.long()).all(1).float().mean())
     assert (results["valid_by_step"], results["exact_by_step"]) == ([1.0, 1.0], [equal, equal])
     assert equal < 1

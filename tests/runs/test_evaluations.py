@@ -23,13 +23,13 @@ def test_a_model_of_the_package_writes_below_no_run_of_that_name(half: Path, her
         "are written to runs/sudoku-6x6, which is a run: move it away",
     )
     assert sorted(here.rglob("*")) == before
-    assert main(["evaluate", "runs/sudoku-6x6", "steps=1", "evaluation.boards=0", "name=mine"]) == 0
+    assert main(["evaluate", "runs/sudoku-6x6", "steps=1", "name=mine"]) == 0
     refusal("compare sudoku-6x6", "sudoku-6x6 holds no evaluation")
 
 
 def test_settings_of_a_model_that_change_nothing_are_named(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
     loud = ["model.noise=additive", "model.sigma=100"]
-    words = ["evaluate", "half", "steps=1", "evaluation.boards=0", *loud]
+    words = ["evaluate", "half", "steps=1", *loud]
     said = [f"{pair} changes nothing in this evaluation: model.noise_when=training" for pair in loud]
     output(words, *said)
     assert "changes nothing" not in output([*words, "model.noise_when=always"])

@@ -87,7 +87,7 @@ def test_names_are_names() -> None:
 
 def test_commands_keep_what_is_not_theirs(half: Path, here: Path) -> None:
     """`reason compare --out` and `evaluate name=`, into folders that hold other things as well."""
-    evaluate = ["evaluate", "half", "steps=1", "evaluation.boards=0", "name=mine"]
+    evaluate = ["evaluate", "half", "steps=1", "name=mine"]
     compare = ["compare", "half", "--out", "table"]
     assert main(evaluate) == main(compare) == 0
     (half / "evaluation/mine/notes.txt").write_text("mine")

@@ -68,6 +68,9 @@ def examples_of(exact: np.ndarray, count: int) -> tuple[list[int], list[int]]:
     return some(exact[-1]), some(~exact[-1])
 
 
+SHOWN = 6  # solved puzzles on the page, and failed ones
+
+
 class Boards(Consumer):
     """Questions, labels and the answer at every step; which puzzles, from Accuracy's columns."""
 
@@ -77,7 +80,7 @@ class Boards(Consumer):
         """boards.json."""
         evaluator, puzzle = self.evaluator, self.evaluator.puzzle
         assert puzzle is not None
-        solved, failed = examples_of(seen["exact"], evaluator.settings.boards)
+        solved, failed = examples_of(seen["exact"], SHOWN)
         examples = evaluator.examples[solved + failed]
         batch, start = evaluator.data.take(examples), evaluator.start(examples)
         decimated = partial(evaluator.decimation, rows=examples)

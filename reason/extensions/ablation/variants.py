@@ -14,7 +14,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from reason.config.describe import unused
 from reason.config.overrides import Changes, derive, tuples, value_text
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -112,7 +111,7 @@ class Ablation(BaseModel):
         base, *others = self.variants().values()
         for key in (key for key in self.varied if key != PRESET):
             told_apart = [v for v in others if not self.one_at_a_time or v[key] != base[key]]
-            reasons = [unused(self.config(v, self.first_seed)).get(key) for v in (base, *told_apart)]
+            reasons = [self.config(v, self.first_seed).idle.get(key) for v in (base, *told_apart)]
             if all(reasons):
                 raise ConfigError(f"varying {key} changes nothing in these trainings: {reasons[0]}; leave it out")
 

@@ -110,7 +110,7 @@ def _command(config: Config, typed: Sequence[str]) -> list[str]:
 def _results(model: Path, directory: str, changes: Changes) -> dict[str, Any]:
     """results.json of an evaluation; its folder is not kept."""
     asked = {key: value for key, value in changes.items() if key not in CHOICE}
-    asked |= {"data.directory": directory, "evaluation.boards": 0}
+    asked |= {"data.directory": directory}
     results, folder = evaluate_run(model, derive(read_config(model / "config.json"), asked), "card")
     shutil.rmtree(folder.parent)
     return results

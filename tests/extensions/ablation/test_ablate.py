@@ -19,7 +19,7 @@ from reason.extensions.ablation.variants import Ablation, open_folder
 from reason.report.chart import svg
 
 SHORT = ["training.steps=3", "training.batch_size=8", "model.hidden_size=16", "model.num_heads=2",
-         "evaluation.steps=2", "evaluation.boards=0", "training.monitor.puzzles=0"]  # fmt: skip
+         "evaluation.steps=2", "training.monitor.puzzles=0"]  # fmt: skip
 
 
 def test_variants_are_combinations_or_single_changes(tmp_path: Path) -> None:

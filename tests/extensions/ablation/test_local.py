@@ -22,7 +22,11 @@ from reason.extensions.ablation.variants import open_folder
 from reason.runs.build import start
 from reason.training.interrupt import StopRequest
 
-SMALL = ["model.hidden_size=16", "training.batch_size=8", "evaluation.steps=1", "evaluation.boards=0"]
+SMALL = [
+    "model.hidden_size=16",
+    "training.batch_size=8",
+    "evaluation.steps=1",
+]
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

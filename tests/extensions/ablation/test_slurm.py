@@ -18,7 +18,7 @@ from reason.extensions.ablation.command import asked  # noqa: E402
 from reason.extensions.ablation.variants import open_folder  # noqa: E402
 
 PLAN = ["ablate", "sudoku-4x4", "ema.decay=0.99,0.5", "model.hidden_size=16", "model.num_heads=2",
-        "training.batch_size=8", "evaluation.steps=2", "evaluation.boards=0", "training.monitor.puzzles=0"]  # fmt: skip
+        "training.batch_size=8", "evaluation.steps=2", "training.monitor.puzzles=0"]  # fmt: skip
 
 
 def table(folder: Path) -> str:

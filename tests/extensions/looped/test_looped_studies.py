@@ -16,6 +16,8 @@ from reason.config.overrides import override, read_config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
+from reason.evaluation.studies.boards import Boards
+from reason.evaluation.suite import CONSUMERS
 from reason.extensions.looped.model import LoopedConfig
 from reason.models import build_model
 from reason.rollout import unroll
@@ -28,8 +30,9 @@ def gated(data: PuzzleData) -> Any:
     return model
 
 
-def test_an_exit_gate_costs_no_pass_of_its_own(sums: PuzzleData) -> None:
+def test_an_exit_gate_costs_no_pass_of_its_own(sums: PuzzleData, monkeypatch: pytest.MonkeyPatch) -> None:
     """It looks at the pass's own steps, and at more of them only where fewer than the trained ones are asked for."""
+    monkeypatch.delitem(CONSUMERS, Boards)
     for steps, taken in ((4, 4), (2, 3)):
         model = gated(sums)
         rows = counting(model)
@@ -87,7 +90,7 @@ def test_two_processes_keep_what_one_does(sums: PuzzleData) -> None:
 
 @pytest.mark.drawn
 def test_every_part_on_the_page(sums: PuzzleData, tmp_path: Path) -> None:
-    settings = EvaluationConfig(caches=True, blind_spot=True, boards=2, batch_size=5)
+    settings = EvaluationConfig(caches=True, blind_spot=True, batch_size=5)
     config = LoopedConfig(hidden_size=8, num_heads=1, expansion=1, gate="position")
     results = pages.read(sums.directory, 3, settings, config)
     assert results["halted_by_step"] is None  # there is no head

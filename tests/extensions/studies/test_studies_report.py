@@ -12,7 +12,7 @@ from reason.evaluation.suite import sections_of
 from reason.extensions.studies import dynamics
 from reason.models import build_model
 
-EVERYTHING = EvaluationConfig(policies=True, restarts=3, probes=True, boards=0, batch_size=5)
+EVERYTHING = EvaluationConfig(policies=True, restarts=3, probes=True, batch_size=5)
 
 
 @pytest.fixture(scope="module", autouse=True)
