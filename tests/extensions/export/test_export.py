@@ -99,7 +99,7 @@ def test_the_command_of_the_card_gives_the_config(
 def test_what_cannot_be_exported_is_refused(run: reason.Run, exported: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is there already"):
         export_run(run.directory, exported, configured(run.directory), "fp32", [])
-    with pytest.raises(ConfigError, match="evaluation.weights=raw: .* keeps none"):
+    with pytest.raises(ConfigError, match=r"evaluation\.weights=raw: .* keeps none"):
         export_run(exported, tmp_path / "raw", configured(exported, {"evaluation.weights": "raw"}), "fp32", [])
     with pytest.raises(ConfigError, match="no run at"):
         export_run(tmp_path / "none", tmp_path / "out", configured(tmp_path / "none"), "fp32", [])
