@@ -90,7 +90,7 @@ def test_a_training_with_whole_steps_is_one_without_up_to_rounding(
     for name, fused in (("with", "auto"), ("without", "false"), ("again", "true")):
         settings = {"training.precision": "fp32", "training.compile": "none", "model.fused": fused} | changes
         trainer = trainer_of(override(narrow, settings), tmp_path / name)
-        assert trainer[0].model.fused is (fused != "false")
+        assert trainer.config.model.fused is (fused != "false")
         torch.manual_seed(1)
         for _ in range(3):
             trainer.optimizer_step()
