@@ -59,7 +59,7 @@ def restore(trainer: Trainer, folder: Path) -> None:
 
 def _parts(trainer: Trainer) -> dict[str, Any]:
     """The stateful parts, by their names in a checkpoint."""
-    parts = {"optimizer": trainer.optimizers, "scaling": trainer.scaling, "meters": trainer.meters}
+    parts = {"optimizer": trainer.optimizers, "scaling": trainer.scaling, "sums": trainer.meters}
     return parts if trainer.balancer is None else parts | {"balance": trainer.balancer}
 
 
