@@ -101,7 +101,8 @@ def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
     trainer.step, trainer.index, trainer.seconds = held["step"], held["index"], held["seconds"]
     trainer.log_position, trainer.saved = held["log_position"], trainer.step
     for name, part in _parts(trainer).items():
-        part.load_state_dict(held[name])
+        # 0.1 summed in another form; only the next log line is of fewer steps then.
+        part.load_state_dict({} if name == "sums" and "meters" in held else held[name])
     for sampler, kept in zip(trainer.samplers, held["sampler"]["each"], strict=True):
         sampler.load_state_dict(kept)
     best = held["best"]
