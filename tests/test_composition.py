@@ -30,7 +30,6 @@ TERMS = {  # of the core; those of extensions have tests of their own
     if not term.function.__module__.startswith("reason.extensions")
 }
 TERMS["q_continue"] |= {"rollout.halting": "q-learning"}
-REFUSED = {(single, "rep_z_l"): "needs a low state" for single in ("trm single z", "local")}
 BALANCED = {"balance.kind": "alg-grad-norm", "loss.trace.rows": "2"}
 
 
@@ -43,18 +42,10 @@ def base(model: str, tiny: Config) -> Config:
     return override(tiny, CYCLES | MODELS[model])
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_terms_that_a_model_cannot_have_are_refused(model: str, base: Config) -> None:
-    for term, changes in TERMS.items():
-        if reason := REFUSED.get((model, term)):
-            with pytest.raises(ConfigError, match=reason):
-                override(base, changes)
-
-
 @pytest.mark.parametrize("balance", [{}, BALANCED], ids=["fixed", "balanced"])
 @pytest.mark.parametrize("model", MODELS)
 def test_each_model_with_all_its_terms(model: str, balance: dict[str, str], base: Config, tmp_path: Path) -> None:
-    trains(base, {term: changes for term, changes in TERMS.items() if (model, term) not in REFUSED}, balance, tmp_path)
+    trains(base, TERMS, balance, tmp_path)
 
 
 def trains(base: Config, terms: dict[str, dict[str, str]], balance: dict[str, str], run: Path) -> None:

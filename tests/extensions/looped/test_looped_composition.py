@@ -27,7 +27,6 @@ EXITS = {
 REFUSED = {
     "q_halt": "needs a halting head",
     "q_continue": "needs a value of going on",
-    "rep_z_l": "needs a low state",
 }
 SIZES = {"model.hidden_size": "16", "model.num_heads": "2", "training.precision": "fp32"}
 SIZES |= {"rollout.loops.distribution": "fixed", "rollout.loops.count": "3"}

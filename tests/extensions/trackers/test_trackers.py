@@ -1,5 +1,6 @@
 """TensorBoard and Weights & Biases: every line, resumed at a checkpoint, a missing package named."""
 
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -7,13 +8,24 @@ from typing import Any, Self
 
 import pytest
 from conftest import trainer_of
-from test_loop import interrupted
 
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.trackers.settings import numbers
+from reason.training.checkpoint import checkpoints
 from reason.training.log import read_metrics, tracker_of
+from reason.training.state import restore
+
+
+def interrupted(config: Config, run: Path) -> None:
+    """Trained to step 5, the end lost: the checkpoint of step 3 goes on."""
+    trainer_of(config, run).train(max_steps=5)
+    shutil.rmtree(checkpoints(run)[-1])
+    second = trainer_of(config, run)
+    restore(second, checkpoints(run)[-1])
+    assert second.step == 3
+    second.train()
 
 
 def test_tensorboard_draws_what_metrics_jsonl_holds(watched: Config, tmp_path: Path) -> None:
