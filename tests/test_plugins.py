@@ -43,11 +43,6 @@ def _files_of_the_page(here: Path) -> None:
         (here / name).write_text(text)
 
 
-def test_each_is_shown_in_few_lines() -> None:
-    assert set(FILES) == {"my_model.py", "my_term.py", "my_mixer.py", "my_puzzle.py"}
-    assert all(sum(bool(line) for line in text.splitlines()) <= 36 for text in FILES.values())
-
-
 def test_a_model_trains_resumes_and_evaluates(here: Path, sudoku_4x4: Path) -> None:
     assert main(["train", "my_model.py:mine", f"data={sudoku_4x4}", "run=run", *SHORT, "--max-steps", "2"]) == 0
     assert read_config(Path("run/config.json")).name == "mine"
@@ -123,13 +118,6 @@ def test_a_puzzle_is_solved_by_the_groups_that_its_set_declares(here: Path) -> N
     question = ["12..", "34..", "....", "..12"]
     told = output(["solve", "run", " ".join(question), "steps=1", "--restarts", "1", "--json"], status=None)
     assert json.loads(told)["question"] == question
-
-
-def test_the_cells_that_a_puzzle_fixes_are_marked_as_given(here: Path) -> None:
-    plugins.import_file(here / "my_puzzle.py")
-    puzzle = puzzles.FAMILIES["latin"](4)
-    question = puzzle.parse("12.. 34..\n....\t...4")
-    assert puzzle.given(question).nonzero()[0].tolist() == [0, 1, 4, 5, 15]
 
 
 REFUSED = {

@@ -7,7 +7,6 @@ import pytest
 from conftest import make_set, output, refusal
 
 from reason.cli import main
-from reason.models.recursive_config import RecursiveConfig
 
 BOARD = "1... .... .... ...2"
 
@@ -37,12 +36,6 @@ def test_settings_of_a_model_that_change_nothing_are_named(half: Path, capsys: p
     streams = capsys.readouterr()
     json.loads(streams.out)
     assert [line.replace("answer", "evaluation") for line in streams.err.splitlines()] == said
-
-
-def test_which_settings_of_a_model_change_nothing() -> None:
-    idle = {"neighbourhood": "mixer=attention"}
-    assert RecursiveConfig().idle == idle | {"sigma": "noise=none", "noise_when": "noise=none"}
-    assert RecursiveConfig(noise="additive").idle == idle
 
 
 def test_a_set_that_gives_no_name_asks_for_one(half: Path, here: Path) -> None:
