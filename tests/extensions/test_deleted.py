@@ -101,7 +101,7 @@ def check(package: Path, folder: Path, sudoku_4x4: Path, *names: str) -> None:
         assert status == expected, (words, text)
         (line,) = [line for line in text.splitlines() if "this installation has the extensions" in line]
         assert part in line
-        assert line == text.splitlines()[-1]
+        assert status == 0 or line == text.splitlines()[-1]  # what works without it says more after it
 
 
 def test_the_core_does_without_any_extension(tmp_path: Path, sudoku_4x4: Path) -> None:
