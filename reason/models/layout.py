@@ -34,7 +34,7 @@ class Layout(nn.Module):
     spread: Tensor | None  # (S, G)
     kinds: Tensor | None  # (V, K): the embedding of a position for symbol k whose cell holds token v
     columns: Tensor | None  # (K,) the tokens that are symbols
-    others: Tensor | None  # (O,) those that are none and may be in an answer
+    others: Tensor | None  # (O,) tokens that are no symbols and may be in an answer
 
     def __init__(self, config: MixingConfig, shape: Shape):
         super().__init__()

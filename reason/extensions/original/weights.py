@@ -45,7 +45,7 @@ def from_original(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The original state_dict (with whatever prefixes of wrappers) under our names, in float32.
 
     Raises:
-        ConfigError: a name that neither model has, or a number that is none.
+        ConfigError: a name that neither model has, or a number that is not finite.
     """
     ours = {}
     for name, value in weights.items():
