@@ -294,18 +294,31 @@ def unroll(
     start: Callable[[State], State] | None = None,
     after: Callable[[State], State] | None = None,
     rules: Callable[[StepRecord], Tensor] | None = None,
+    clues: Callable[[StepRecord], tuple[Tensor, Tensor] | None] | None = None,
 ) -> Iterator[StepRecord]:
     """Take `steps` steps without halting; `start` may replace the initial state, `after` the state of each step.
 
-    rules: of each record, see `StepRecord`.
+    rules: of each record, see `StepRecord`. clues: where it returns questions (B, S) and rows (B,), all other rows
+    start anew from their question, and those rows keep their state from then on (`reason.evaluation.decimation`).
     """
-    context = model.encode(batch)
-    state = model.initial_state(context)
-    state = state if start is None else start(state)
+
+    def begin(inputs: Tensor) -> tuple[Context, State]:
+        context = model.encode(batch._replace(inputs=inputs))
+        state = model.initial_state(context)
+        return context, state if start is None else start(state)
+
+    (context, state), kept = begin(batch.inputs), None
     for step in range(1, steps + 1):
         before, state = state, model.step(state, context)
         state = state if after is None else after(state)
-        yield StepRecord(model, step, batch, context, before, state, rows, rules)
+        state = state if kept is None else where(kept, before, state)
+        record = StepRecord(model, step, batch, context, before, state, rows, rules)
+        yield record
+        if clues is not None and step < steps and (asked := clues(record)) is not None:
+            inputs, kept = asked
+            context, fresh = begin(inputs)
+            state = where(kept, state, fresh)
+        del record  # with its readout, before the next step takes memory
 
 
 def last_step(records: Iterator[StepRecord]) -> StepRecord:

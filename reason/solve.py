@@ -1,4 +1,4 @@
-"""Solve one typed puzzle with a trained model, step by step."""
+"""Solve one typed puzzle with a trained model, step by step, and again under its symmetries where it was not solved."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from datasets_gen.puzzles import Puzzle, family_of
 from reason.config.schema import Config
 from reason.data import by_relation, draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
-from reason.evaluation.evaluator import PuzzleSeeds, decimation, default_steps
+from reason.evaluation.decimation import Decimation
+from reason.evaluation.evaluator import PuzzleSeeds, default_steps
 from reason.evaluation.states import random_like
 from reason.evaluation.studies.boards import Thought, think
-from reason.models.base import IGNORE, Batch, Reasoner, Shape
+from reason.models.base import IGNORE, Batch, Reasoner
 from reason.pretrained import card, pretrained_models
-from reason.runs.directory import read_record
+from reason.runs.directory import read_record, read_shape
 from reason.runs.reading import halting_read
 from reason.training.generators import seeded
 
 PAD = 0  # of every family, behind a prompt
 SECONDS = 60.0  # for the restarts of a puzzle whose rules tell whether it is solved
-MANY = 10**9  # restarts, where `seconds` alone end them
+MANY = 10**9  # restarts, where only `seconds` end them
 TOGETHER = (7, 8, 16, 32, 64)  # restarts of a batch: the first batch, the second …; from the last on the same
 
 
@@ -51,35 +52,77 @@ class Solution(NamedTuple):
     @property
     def right(self) -> bool | None:
         """Whether the rules hold for the last answer; None: no rule tells."""
-        if not self.puzzle.judges:
-            return None
-        return bool(_holds(self.puzzle, self.question, self.thought.answers[-1:], self.relations)[0])
+        return bool(self.holds(self.thought.answers[-1:])[0]) if self.puzzle.judges else None
+
+    def holds(self, answers: np.ndarray) -> np.ndarray:
+        """(T,) bool: which answers (T, S) to the question obey the rules."""
+        return _obeys(answers, self.puzzle, self.question, self.relations)
+
+    def doubts(self) -> list[str]:
+        """What speaks against the last answer, without its rules or its label; empty: the model is sure."""
+        frames, halting, found = self.frames, self.thought.halting, []
+        if changed := int((self.puzzle.given(self.question) & (frames[-1] != self.question)).sum()):
+            found.append(f"{_cells(changed)} of the question changed")
+        if halting is not None and halting[-1] < 0.5:
+            found.append(f"the halting head gives {halting[-1]:.1%} that it is right")
+        late = frames[max(1, 3 * (len(frames) - 1) // 4) :]  # the last quarter of the steps
+        if restless := int((late[1:] != late[:-1]).any(0).sum()):
+            found.append(f"the answer does not settle: {_cells(restless)} changed in the last quarter of the steps")
+        return found
 
     def describe(self) -> dict[str, Any]:
         """What --json prints: the answer, whether the rules hold, what speaks against it, and every step."""
-        found = describe(self.puzzle, self.question, self.thought, self.relations)
-        against = doubts(self.puzzle, self.question, self.thought)
-        sure = not against if found["rules_hold"] is None else found["rules_hold"]
-        return {"sure": sure, "doubts": against, "restart": self.restart, "restarts": self.restarts} | found
+        puzzle, frames, answers, doubts = self.puzzle, self.frames, self.thought.answers, self.doubts()
+        holds = self.holds(answers).tolist() if puzzle.judges else [None] * len(answers)
+        steps = [
+            {
+                "step": m,
+                "answer": _lines(puzzle, frames[m]),
+                "changed": np.flatnonzero(frames[m] != frames[m - 1]).tolist(),
+                "halting": None if self.thought.halting is None else self.thought.halting[m - 1],
+                "rules_hold": holds[m - 1],
+            }
+            for m in range(1, len(frames))
+        ]
+        last = answers[-1].astype(self.question.dtype)
+        return {
+            "sure": not doubts if holds[-1] is None else holds[-1],
+            "doubts": doubts,
+            "restart": self.restart,
+            "restarts": self.restarts,
+            "task": puzzle.task,
+            "question": _lines(puzzle, frames[0]),
+            "answer": steps[-1]["answer"],
+            "rules_hold": holds[-1],
+            "mistake": puzzle.mistake(self.question, last, self.relations) if puzzle.judges else None,
+            "steps": steps,
+        }
 
     def exact(self) -> dict[str, Any] | None:
         """What an exact solver says of the question; None: there is none for this puzzle."""
         told = self.puzzle.exact(self.question, self.relations)
-        if told is None:
-            return None
-        return {"solutions": told[0], "answer": _lines(self.puzzle, told[1])}
+        return None if told is None else {"solutions": told[0], "answer": _lines(self.puzzle, told[1])}
+
+
+def _obeys(answers: np.ndarray, puzzle: Puzzle, question: np.ndarray, relations: np.ndarray | None) -> np.ndarray:
+    own = None if relations is None else np.tile(relations, (len(answers), 1, 1))
+    return puzzle.solved(np.tile(question, (len(answers), 1)), answers.astype(question.dtype), own)
+
+
+def _cells(count: int) -> str:
+    return f"{count} cell{'' if count == 1 else 's'}"
+
+
+def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
+    text, width = "".join(character_of(puzzle.characters, token) for token in tokens), puzzle.grid_shape[1]
+    return [text[i : i + width] for i in range(0, len(text), width)]
 
 
 def family_of_run(run: Path) -> Puzzle:
-    """The family of the puzzles that a run was trained on.
-
-    Raises:
-        ConfigError: none that can be typed.
-    """
-    record = read_record(run)
+    """The family of the puzzles that a run was trained on; ConfigError where none can be typed."""
+    shape = read_shape(run)
     try:
-        shape = Shape.model_validate(record["shape"])
-        return family_of(record["task"], shape.seq_len, shape.vocab_size, shape.structure)
+        return family_of(read_record(run)["task"], shape.seq_len, shape.vocab_size, shape.structure)
     except (DatasetError, KeyError) as error:
         raise ConfigError(f"{run} was trained on a set of no known family; no puzzle can be typed: {error}") from None
 
@@ -116,27 +159,35 @@ def solve_text(
     shape = model.shape if puzzle == trained else shape_of_puzzle(puzzle)
     device = next(model.parameters()).device
     if not model.reads(shape):
-        raise ConfigError(f"the puzzle has {shape.difference(model.shape)}: {_mend(puzzle)}")
+        fit = next((name for name in pretrained_models() if card(name)["task"] == puzzle.task), None)
+        mend = "type one of its size" + (f", or reason solve {fit} …" if fit else "")
+        raise ConfigError(f"the puzzle has {shape.difference(model.shape)}: {mend}")
     # Without a symmetry restarts begin from random states, which help little; a clue more helps if training had some.
     stuck = puzzle.symmetry is None and config.data.hints > 0
     every = config.evaluation.decimated_every(puzzle.several or stuck, config.rollout.trained_steps)
     steps = steps or default_steps(config.rollout.trained_steps, shape, model.shape, every)
     model.add_shape(shape)
     question = completed(model, puzzle, question, steps, device) if puzzle.causal else question
-    tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)
+    tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)  # (1, S)
     unscored, nobody = torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device)
     instances = by_relation(None if relations is None else relations[None], shape.structure, device)
     batch = Batch(tokens, unscored, nobody, instances)
-    halting = halting_read(config)
-    until = partial(_holds, puzzle, question, relations=relations) if puzzle.judges and not puzzle.causal else None
-    attempt = partial(think, model, steps=steps, halting=halting, until=until)
-    if every is not None:
-        likelihood = config.loss.likelihood
 
-        def none(answers: torch.Tensor) -> torch.Tensor:
-            return torch.zeros(len(answers), dtype=torch.bool, device=device)  # `until` ends at the first solution
+    def decimated(questions: torch.Tensor) -> Decimation | None:
+        none = questions.new_zeros(len(questions), dtype=torch.bool)  # solved: `until` ends at the first solution
+        if every is None:
+            return None
+        return Decimation.of(puzzle, questions, every, config.loss.likelihood, lambda answers: none)
 
-        attempt = partial(attempt, decimated=lambda asked: decimation(puzzle, asked, every, likelihood, none))
+    until = partial(_obeys, puzzle=puzzle, question=question, relations=relations)
+    attempt = partial(
+        think,
+        model,
+        steps=steps,
+        halting=halting_read(config),
+        until=until if puzzle.judges and not puzzle.causal else None,
+        decimated=decimated,
+    )
     with seeded(config.seed, device):  # a random initial state
         first = Solution(puzzle, question, attempt(batch)[0], relations)
     if not first.right and (reason := puzzle.contradiction(question, relations)):  # none where an answer holds
@@ -152,8 +203,7 @@ def solve_text(
             if symmetry is None:
                 seeds = PuzzleSeeds(numbers, config.seed)
                 return attempt(many, start=lambda state: random_like(state, seeds.normal))
-            moved = draw_symmetries(len(numbers), symmetry, generator, numbers.to(device))
-            return attempt(many, moved=moved)
+            return attempt(many, moved=draw_symmetries(len(numbers), symmetry, generator, numbers.to(device)))
 
     made, began = 1, time.monotonic()
     most = restarts or MANY if symmetry is None else symmetry.distinct(restarts or MANY)
@@ -171,11 +221,6 @@ def solve_text(
     return first._replace(restarts=made)
 
 
-def _mend(puzzle: Puzzle) -> str:
-    fit = next((name for name in pretrained_models() if card(name)["task"] == puzzle.task), None)
-    return "type one of its size" if fit is None else f"type one of its size, or reason solve {fit} …"
-
-
 def completed(model: Reasoner, puzzle: Puzzle, prompt: np.ndarray, steps: int, device: torch.device) -> np.ndarray:
     """A causal prompt (S,), padding behind it, written on to its end: the likeliest token, `steps` loops for each."""
     asked, question = int((prompt != PAD).sum()), prompt.copy()
@@ -183,61 +228,3 @@ def completed(model: Reasoner, puzzle: Puzzle, prompt: np.ndarray, steps: int, d
     said = model.write_on(tokens, len(prompt) - asked, steps, puzzle.end)[0]
     question[asked : asked + len(said)] = said.cpu().numpy()
     return question
-
-
-def doubts(puzzle: Puzzle, question: np.ndarray, thought: Thought) -> list[str]:
-    """Say what speaks against the last answer, without its rules or its label; empty: the model is sure."""
-    frames = puzzle.frames(question, thought.answers)
-    found = []
-    if changed := int((puzzle.given(question) & (frames[-1] != question)).sum()):
-        found.append(f"{_cells(changed)} of the question changed")
-    if thought.halting is not None and thought.halting[-1] < 0.5:
-        found.append(f"the halting head gives {thought.halting[-1]:.1%} that it is right")
-    late = frames[max(1, 3 * (len(frames) - 1) // 4) :]  # the last quarter of the steps
-    if restless := int((late[1:] != late[:-1]).any(0).sum()):
-        found.append(f"the answer does not settle: {_cells(restless)} changed in the last quarter of the steps")
-    return found
-
-
-def _cells(count: int) -> str:
-    return f"{count} cell{'' if count == 1 else 's'}"
-
-
-def _holds(
-    puzzle: Puzzle, question: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None
-) -> np.ndarray:
-    """(T,) bool: which answers (T, S) to one question (S,) obey the rules."""
-    own = None if relations is None else np.tile(relations, (len(answers), 1, 1))
-    return puzzle.solved(np.tile(question, (len(answers), 1)), answers.astype(question.dtype), own)
-
-
-def describe(
-    puzzle: Puzzle, question: np.ndarray, thought: Thought, relations: np.ndarray | None = None
-) -> dict[str, Any]:
-    """The answer, whether the rules hold, and every step."""
-    frames = puzzle.frames(question, thought.answers)
-    answers = thought.answers.astype(question.dtype)
-    holds = _holds(puzzle, question, answers, relations).tolist() if puzzle.judges else None
-    steps = [
-        {
-            "step": m,
-            "answer": _lines(puzzle, frames[m]),
-            "changed": np.flatnonzero(frames[m] != frames[m - 1]).tolist(),
-            "halting": None if thought.halting is None else thought.halting[m - 1],
-            "rules_hold": None if holds is None else holds[m - 1],
-        }
-        for m in range(1, len(frames))
-    ]
-    return {
-        "task": puzzle.task,
-        "question": _lines(puzzle, frames[0]),
-        "answer": steps[-1]["answer"],
-        "rules_hold": steps[-1]["rules_hold"],
-        "mistake": puzzle.mistake(question, answers[-1], relations) if puzzle.judges else None,
-        "steps": steps,
-    }
-
-
-def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
-    text, width = "".join(character_of(puzzle.characters, token) for token in tokens), puzzle.grid_shape[1]
-    return [text[i : i + width] for i in range(0, len(text), width)]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from reason.models.base import Batch, Readout, Reasoner, State
-from reason.rollout import StepRecord, where
+from datasets_gen.puzzles import Puzzle
+from reason.losses.lm import Likelihood, probabilities
+from reason.rollout import StepRecord
 
 DECIDED = 0.99  # probability of a cell's likeliest token from which decimation leaves the cell alone
 TINY = 1e-9  # probabilities below count as this in a logarithm
 
 
 class Decimation:
-    """Decimation: after every `every` steps the surest open cell of a puzzle becomes a clue, and its state starts anew.
+    """After every `every` steps the surest open cell of a puzzle becomes a clue: `clues` of `reason.rollout.unroll`.
 
     Of the cells whose likeliest token has a probability below `DECIDED`, the surest is the one whose distribution is
     farthest, by the Kullback-Leibler divergence, from the mean over the puzzle's open cells: where most cells are
@@ -30,52 +31,34 @@ class Decimation:
     def __init__(
         self,
         every: int,
-        inputs: Tensor,
-        open_cells: Tensor,
-        probabilities: Callable[[Tensor], Tensor],
+        questions: Tensor,
+        given: Tensor,
+        likelihood: Likelihood,
         solved: Callable[[Tensor], Tensor],
     ):
-        """For one batch: questions (B, S), the cells (B, S) that they leave open, probabilities of logits (B, S, V).
+        """For one batch: questions (B, S), and the cells (B, S) that they give.
 
         solved: which answers (B, S) keep the rules, (B,) bool.
         """
-        self.every, self.questions, self.open = every, inputs, open_cells
-        self.probabilities, self.solved = probabilities, solved
-        self.inputs, self.still = inputs, open_cells
-        self.failures = self.given = inputs.new_zeros(len(inputs))  # given: clues since the last failure
+        self.every, self.likelihood, self.solved = every, likelihood, solved
+        self.questions = self.inputs = questions
+        self.open = self.still = ~given
+        self.failures = self.given = questions.new_zeros(len(questions))  # given: clues since the last failure
 
-    def unroll(
-        self,
-        model: Reasoner,
-        batch: Batch,
-        steps: int,
-        rows: Tensor | None = None,
-        *,
-        start: Callable[[State], State] | None = None,
-        after: Callable[[State], State] | None = None,
-        rules: Callable[[StepRecord], Tensor] | None = None,
-    ) -> Iterator[StepRecord]:
-        """As `reason.rollout.unroll`, with a clue more after every `every` steps; records keep the batch as asked."""
-        inputs, done, state = batch.inputs, None, None
-        for step in range(1, steps + 1):
-            if step % self.every == 1 or self.every == 1:
-                context = model.encode(batch._replace(inputs=inputs))
-                fresh = model.initial_state(context)
-                fresh = fresh if start is None else start(fresh)
-                state = fresh if done is None else where(done, state, fresh)
-            before, state = state, model.step(state, context)
-            state = state if after is None else after(state)
-            state = state if done is None else where(done, before, state)
-            record = StepRecord(model, step, batch, context, before, state, rows, rules)
-            yield record
-            if step % self.every == 0 and step < steps:
-                inputs, done = self.after(record)
-            del record  # with its readout, before the next step takes memory
+    @classmethod
+    def of(
+        cls, puzzle: Puzzle, questions: Tensor, every: int, likelihood: Likelihood, solved: Callable[[Tensor], Tensor]
+    ) -> Decimation:
+        """The same, the family of the puzzles telling which cells are given."""
+        given = torch.from_numpy(puzzle.given(questions.cpu().numpy())).to(questions.device)
+        return cls(every, questions, given, likelihood, solved)
 
-    def after(self, record: StepRecord) -> tuple[Tensor, Tensor]:
-        """The questions (B, S) with one more clue each, and the solved puzzles (B,)."""
+    def __call__(self, record: StepRecord) -> tuple[Tensor, Tensor] | None:
+        """The questions (B, S) with one more clue each, and the solved puzzles (B,); None: not after this step."""
+        if record.step % self.every:
+            return None
         done = self.solved(record.answer)
-        new, token = self.clues(record.readout, self.still, (self.failures >> self.given.clamp(max=62)) & 1 > 0)
+        new, token = self.clues(record.logits, self.still, (self.failures >> self.given.clamp(max=62)) & 1 > 0)
         new &= ~done[:, None]
         failed = ~done & ~new.any(1)
         self.inputs = torch.where(failed[:, None], self.questions, torch.where(new, token, self.inputs))
@@ -83,16 +66,16 @@ class Decimation:
         self.failures, self.given = self.failures + failed, (self.given + 1).masked_fill(failed, 0)
         return self.inputs, done
 
-    def clues(self, readout: Readout, still: Tensor, against: Tensor) -> tuple[Tensor, Tensor]:
+    def clues(self, logits: Tensor, still: Tensor, against: Tensor) -> tuple[Tensor, Tensor]:
         """(B, S) bool with at most one new clue a row, among the cells `still` (B, S) open; (B, S) their tokens.
 
         They are the likeliest tokens, and in the rows `against` (B,) the second likeliest.
         """
-        p = self.probabilities(readout.logits)
-        best_two, tokens = p.topk(2, dim=-1)
+        p = probabilities(logits, self.likelihood)  # (B, S, V)
+        best_two, tokens = p.topk(2, dim=-1)  # (B, S, 2)
         sure, token = best_two[..., 0], torch.where(against[:, None], tokens[..., 1], tokens[..., 0])
-        base = (p * still[..., None]).sum(1, keepdim=True) / still.sum(1).clamp(min=1)[:, None, None]
-        gain = (p * (p.clamp(min=TINY) / base.clamp(min=TINY)).log()).sum(-1)
+        base = (p * still[..., None]).sum(1, keepdim=True) / still.sum(1).clamp(min=1)[:, None, None]  # (B, 1, V)
+        gain = (p * (p.clamp(min=TINY) / base.clamp(min=TINY)).log()).sum(-1)  # (B, S)
         undecided = still & (sure < DECIDED)
-        best = gain.masked_fill(~undecided, -torch.inf).argmax(1, keepdim=True)
+        best = gain.masked_fill(~undecided, -torch.inf).argmax(1, keepdim=True)  # (B, 1)
         return torch.zeros_like(still).scatter(1, best, True) & undecided, token

@@ -25,7 +25,7 @@ from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.decimation import Decimation
 from reason.evaluation.states import mapped, rows_of
-from reason.losses.lm import Likelihood, probabilities
+from reason.losses.lm import Likelihood
 from reason.models.base import IGNORE, Readout, Reasoner, Shape, State
 from reason.nn.dtypes import finite
 from reason.rollout import Halting, StepRecord, unroll
@@ -176,7 +176,7 @@ class Evaluator:
         Raises:
             ConfigError: there is none.
         """
-        count = self._asked
+        count = self.asked
         found = self.data.scored_examples(count)
         if not len(found):
             raise ConfigError(
@@ -221,9 +221,8 @@ class Evaluator:
                 f"evaluation.decimation={self.decimated_every}: {self.data.directory} is of no known family, so open "
                 "cells are not known; type evaluation.decimation=none"
             )
-        return decimation(
-            self.puzzle, questions, self.decimated_every, self.likelihood, partial(self._obey, questions, rows)
-        )
+        solved = partial(self._obey, questions, rows)
+        return Decimation.of(self.puzzle, questions, self.decimated_every, self.likelihood, solved)
 
     def own_randomness(self) -> contextlib.AbstractContextManager[None]:
         """Within the block the default generators draw from the seed, each process from a stream of its own."""
@@ -247,12 +246,8 @@ class Evaluator:
             next(unroll(self.model.eval(), self.data.take(rows), 1, rows))
 
     @property
-    def unscored(self) -> int:
-        """Puzzles left out."""
-        return self._asked - len(self.examples)
-
-    @property
-    def _asked(self) -> int:
+    def asked(self) -> int:
+        """The puzzles of the split that are looked at, with and without a scored cell."""
         return min(len(self.data), self.settings.limit or len(self.data))
 
     def observe(self, consumers: Sequence[Consumer]) -> tuple[dict[str, np.ndarray], float]:
@@ -272,9 +267,8 @@ class Evaluator:
                 padded = torch.cat([rows, rows[-1:].expand(size - len(rows))]) if self.fill else rows
                 columns: dict[str, np.ndarray] = {}
                 batch = self.data.take(padded)
-                start, decimated = self.start(padded), self.decimation(batch.inputs, padded)
-                walk = unroll if decimated is None else decimated.unroll
-                for record in walk(self.model, batch, steps, padded, start=start, rules=self.rules):
+                start, clues = self.start(padded), self.decimation(batch.inputs, padded)
+                for record in unroll(self.model, batch, steps, padded, start=start, rules=self.rules, clues=clues):
                     record = record if len(rows) == len(padded) else _first_rows(record, len(rows))
                     for consumer in consumers:
                         if record.step <= consumer.steps:
@@ -303,18 +297,6 @@ class Evaluator:
         return torch.from_numpy(held).to(answers.device)
 
 
-def decimation(
-    puzzle: Puzzle,
-    questions: Tensor,
-    every: int,
-    likelihood: Likelihood,
-    solved: Callable[[Tensor], Tensor],
-) -> Decimation:
-    """Decimation of questions (B, S) after every `every` steps; `solved` says which answers (B, S) keep the rules."""
-    open_cells = ~torch.from_numpy(puzzle.given(questions.cpu().numpy())).to(questions.device)
-    return Decimation(every, questions, open_cells, partial(probabilities, likelihood=likelihood), solved)
-
-
 def default_steps(trained_steps: int, shape: Shape, trained: Shape, decimated_every: int | None = None) -> int:
     """Twice the trained steps, times the ratio of rows where the board is larger: paths grow from cell to cell.
 
@@ -334,7 +316,8 @@ def evaluate(evaluator: Evaluator, consumers: list[Consumer]) -> dict[str, Any]:
             seen, seconds = evaluator.observe(consumers)
         if not evaluator.world.first:
             return {}
-        found: dict[str, Any] = {"puzzles": len(evaluator.examples), "unscored": evaluator.unscored, "seconds": seconds}
+        puzzles, asked = len(evaluator.examples), evaluator.asked
+        found: dict[str, Any] = {"puzzles": puzzles, "unscored": asked - puzzles, "seconds": seconds}
         with torch.compiler.set_stance("force_eager"):  # few puzzles or shrinking batches: the shapes change each time
             for consumer in consumers:
                 found |= consumer.result(seen)

@@ -17,12 +17,8 @@ from reason.evaluation.config import STUDIES, EvaluationConfig, Study
 from reason.evaluation.decimation import DECIDED, Decimation
 from reason.evaluation.evaluator import default_steps
 from reason.evaluation.studies.boards import think
-from reason.losses.lm import probabilities
 from reason.models.base import Batch, Readout, Reasoner, Shape
-
-
-def softmax(logits: Tensor) -> Tensor:
-    return probabilities(logits, "softmax")
+from reason.rollout import unroll
 
 
 def nothing(answers: Tensor) -> Tensor:
@@ -51,8 +47,8 @@ def test_the_clue_is_the_one_that_the_rule_names() -> None:
     logits = torch.randn(300, 6, 4, generator=generator) * torch.rand(300, 1, 1, generator=generator) * 8
     still = torch.rand(300, 6, generator=generator) < 0.6
     against = torch.rand(300, generator=generator) < 0.5
-    new, token = Decimation(1, torch.zeros_like(still, dtype=torch.int64), still, softmax, nothing).clues(
-        Readout(logits, None, None), still, against
+    new, token = Decimation(1, torch.zeros_like(still, dtype=torch.int64), ~still, "softmax", nothing).clues(
+        logits, still, against
     )
     assert (new.sum(1) <= 1).all()
     assert torch.equal(token, torch.where(against[:, None], logits.argsort(-1)[..., -2], logits.argmax(-1)))
@@ -90,7 +86,7 @@ def test_a_clue_settles_on_one_of_two_solutions_and_starts_its_puzzle_anew() -> 
     model, inputs = Pair(), torch.tensor([[0, 0], [1, 0]])
     batch = Batch(inputs, inputs, torch.zeros(2, dtype=torch.long))
     answers, taken = [], []
-    for record in Decimation(2, inputs, inputs == 0, softmax, alike).unroll(model, batch, 6):
+    for record in unroll(model, batch, 6, clues=Decimation(2, inputs, inputs > 0, "softmax", alike)):
         answers.append(record.answer.tolist())
         taken.append(record.state.z.flatten().tolist())
         assert torch.equal(record.batch.inputs, inputs)
@@ -116,8 +112,8 @@ def test_failures_try_every_combination_of_clues() -> None:
     model, inputs = Wrong(), torch.zeros(3, 3, dtype=torch.long)
     right = torch.tensor([[1, 2, 2], [1, 1, 1], [0, 0, 0]])
     batch = Batch(inputs, inputs, torch.zeros(3, dtype=torch.long))
-    rule = Decimation(1, inputs, inputs == 0, softmax, lambda answers: (answers == right).all(1))
-    answers = torch.stack([record.answer for record in rule.unroll(model, batch, 40)])
+    rule = Decimation(1, inputs, inputs > 0, "softmax", lambda answers: (answers == right).all(1))
+    answers = torch.stack([record.answer for record in unroll(model, batch, 40, clues=rule)])
     combinations = [[1 + (n >> i & 1) for i in range(3)] for n in range(8)]
     ends = answers[3::4].transpose(0, 1).tolist()  # three clues, then the failure is seen
     assert ends[2][:8] == combinations
@@ -147,7 +143,8 @@ def test_boards_show_what_the_pass_answered(sudoku_4x4: Path) -> None:
     evaluator = evaluator_of(model, data, 6, 5, decimation=2)
     batch = data.take(torch.arange(4))
     with torch.inference_mode():
-        passed = [r.answer for r in evaluator.decimation(batch.inputs, torch.arange(4)).unroll(model, batch, 6)]
+        clues = evaluator.decimation(batch.inputs, torch.arange(4))
+        passed = [record.answer for record in unroll(model, batch, 6, clues=clues)]
     thoughts = think(model, batch, 6, decimated=partial(evaluator.decimation, rows=torch.arange(4)))
     assert (np.stack([thought.answers for thought in thoughts], axis=1) == torch.stack(passed).numpy()).all()
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,8 +16,7 @@ from reason.models.base import Batch, Reasoner, State
 from reason.rollout import Halting, exact_logit, unroll
 
 
-@dataclass(frozen=True)
-class Thought:
+class Thought(NamedTuple):
     """One puzzle's answers: row m − 1 is supervision step m."""
 
     answers: np.ndarray  # (T, S) tokens
@@ -45,8 +43,7 @@ def think(
     model.eval()
     batch = batch._replace(inputs=moved.apply(batch.inputs))
     answers, heads = [], []
-    decimation = decimated(batch.inputs)
-    for record in (unroll if decimation is None else decimation.unroll)(model, batch, steps, start=start):
+    for record in unroll(model, batch, steps, start=start, clues=decimated(batch.inputs)):
         answers.append(moved.undo(record.answer))
         q = exact_logit(record.readout, halting)
         if q is not None:
@@ -86,7 +83,15 @@ class Boards(Consumer):
         decimated = partial(evaluator.decimation, rows=examples)
         thoughts = think(evaluator.model, batch, evaluator.steps, evaluator.halting, start, decimated=decimated)
         rows, columns = puzzle.grid_shape
-        given = puzzle.given(batch.inputs.cpu().numpy()).tolist()
+        of_puzzles = {  # of each puzzle
+            "example": examples.tolist(),
+            "solved": [row < len(solved) for row in range(len(examples))],
+            "question": batch.inputs.tolist(),
+            "given": puzzle.given(batch.inputs.cpu().numpy()).tolist(),
+            "label": batch.labels.tolist(),  # −100: not scored
+            "answers": [thought.answers.tolist() for thought in thoughts],
+            "halting": [thought.halting for thought in thoughts],
+        }
         return {
             "boards": {
                 "task": puzzle.task["name"],
@@ -96,21 +101,7 @@ class Boards(Consumer):
                 "glyphs": puzzle.glyphs,
                 "fills": puzzle.fills,
                 "puzzles": [
-                    {
-                        "example": example,
-                        "solved": row < len(solved),
-                        "question": question,
-                        "given": clues,
-                        "label": label,  # −100: not scored
-                        "answers": thought.answers.tolist(),
-                        "halting": thought.halting,
-                    }
-                    for row, (example, question, clues, label, thought) in enumerate(
-                        zip(
-                            examples.tolist(), batch.inputs.tolist(), given, batch.labels.tolist(), thoughts,
-                            strict=True,
-                        )
-                    )
+                    dict(zip(of_puzzles, values, strict=True)) for values in zip(*of_puzzles.values(), strict=True)
                 ],
             }
-        }  # fmt: skip
+        }

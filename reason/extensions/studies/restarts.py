@@ -94,14 +94,14 @@ class Restarts(Consumer):
 
         own = evaluator.start(rows, number)  # of a model whose initial states are random normals anyway
         inputs = moved.apply(batch.inputs)
-        decimation = evaluator.decimation(inputs, rows)
-        tried = (unroll if decimation is None else decimation.unroll)(
+        tried = unroll(
             evaluator.model,
             batch._replace(inputs=inputs),
             self.steps,
             rows,
             start=partial(random_like, normal=seeds.normal) if own is None and kind == "initial" else own,
             after=noisy if kind == "noise" else None,
+            clues=evaluator.decimation(inputs, rows),
         )
         seed = int(np.random.default_rng(seeds.keys[0]).integers(2**62))  # of noise that the model draws itself
         with seeded(seed, rows.device):
