@@ -62,12 +62,14 @@ class Solution(NamedTuple):
         """What speaks against the last answer, without its rules or its label; empty: the model is sure."""
         frames, halting, found = self.frames, self.thought.halting, []
         if changed := int((self.puzzle.given(self.question) & (frames[-1] != self.question)).sum()):
-            found.append(f"{_cells(changed)} of the question changed")
+            found.append(f"{counted(changed, 'cell')} of the question changed")
         if halting is not None and halting[-1] < 0.5:
             found.append(f"the halting head gives {halting[-1]:.1%} that it is right")
         late = frames[max(1, 3 * (len(frames) - 1) // 4) :]  # the last quarter of the steps
         if restless := int((late[1:] != late[:-1]).any(0).sum()):
-            found.append(f"the answer does not settle: {_cells(restless)} changed in the last quarter of the steps")
+            found.append(
+                f"the answer does not settle: {counted(restless, 'cell')} changed in the last quarter of the steps"
+            )
         return found
 
     def describe(self) -> dict[str, Any]:
@@ -109,8 +111,9 @@ def _obeys(answers: np.ndarray, puzzle: Puzzle, question: np.ndarray, relations:
     return puzzle.solved(np.tile(question, (len(answers), 1)), answers.astype(question.dtype), own)
 
 
-def _cells(count: int) -> str:
-    return f"{count} cell{'' if count == 1 else 's'}"
+def counted(count: int, what: str) -> str:
+    """'1 cell', '2 cells'."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:

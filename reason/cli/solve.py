@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import json
@@ -10,7 +9,6 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -27,7 +25,7 @@ from reason.pretrained import pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run, run_and_config
 from reason.runs.reading import idle, idle_lines, refuse_unreadable
-from reason.solve import SECONDS, Solution, solve_text
+from reason.solve import SECONDS, Solution, counted, solve_text
 from reason.training.device import pick_device
 
 DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer change from step to step.
@@ -55,7 +53,7 @@ Walls may also stand between the cells (on the right; cells of any one width): e
 
 Without steps=T, a puzzle gets twice the supervision steps of training, or more if the board is larger than the boards
 of training. ' marks a cell that changed, ! a clue that the answer changed; the terminal also shows colours. Boards are
-drawn after steps 1, 2, 4, 8, … and after the last step that changes one; --all draws every change.
+drawn after steps 1, 2, 4, 8, … and after the last step that changes one.
 
 Solving stops at the first step whose answer satisfies the rules. If no step does, restarts solve the puzzle again under
 its symmetries (a maze is flipped and rotated), or from other initial states if it has none, until an answer satisfies
@@ -76,17 +74,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help="for restarts (default: a minute)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="solve a file of puzzles, and write this CSV file")
     parser.add_argument("--gif", type=Path, metavar="FILE", help="also write an animated picture")
-    parser.add_argument("--all", action="store_true", help="draw the board after every step that changes it")
     parser.add_argument("--json", action="store_true", help="print JSON instead of boards")
     arguments = parser.parse_intermixed_args(argv)
-    if arguments.restarts is not None and arguments.restarts < 1:
-        raise ConfigError(f"--restarts {arguments.restarts}: at least one is needed")
-    if not arguments.seconds >= 0:
-        raise ConfigError(f"--seconds {arguments.seconds}: a number from 0 is needed")
-    if arguments.output and (arguments.gif or arguments.json or arguments.all):
-        raise ConfigError("--output writes the answers of a file; --gif, --json and --all are for one puzzle")
-    if arguments.gif and (arguments.gif.suffix.lower() != ".gif" or not arguments.gif.parent.is_dir()):
-        raise ConfigError(f"--gif {arguments.gif}: a picture that moves ends in .gif, and its folder is there")
+    output, gif = arguments.output, arguments.gif
+    if output and (gif or arguments.json):
+        raise ConfigError("--output writes the answers of a file; --gif and --json are for one puzzle")
+    if gif and (gif.suffix.lower() != ".gif" or not gif.parent.is_dir()):
+        raise ConfigError(f"--gif {gif}: a picture that moves ends in .gif, and its folder is there")
     settings = [word for word in arguments.words if SETTING.match(word)]
     words = [word for word in arguments.words if word not in settings]
     if len(words) != 2:
@@ -95,24 +89,37 @@ def main(argv: list[str]) -> int:
             f"(models of the package: {', '.join(pretrained_models())})"
         )
     name, text = words
-    puzzles = _puzzles(Path(text)) if arguments.output else [_text(text)]
+    puzzles = _puzzles(Path(text)) if output else [_text(text)]
     run, own = run_and_config(name)
     _, pairs = split_arguments(settings, {"steps": "evaluation.steps"})
     config = override(own, pairs)
     refuse_unreadable(pairs)
     device = pick_device(config.device)
     skipped = (key for key in pairs if key.startswith(("evaluation.", "data.")) and key not in READ)
-    unread = dict.fromkeys(skipped, f"reason solve reads {', '.join(READ)} alone") | idle(config)
+    unread = dict.fromkeys(skipped, f"reason solve only reads {', '.join(READ)}") | idle(config)
     for line in idle_lines(dict(pairs), unread, "this answer"):
         print(line, file=sys.stderr)
     model = load_run(run, device, config, config.evaluation.weights).model
     limits = config.evaluation.steps, arguments.restarts, arguments.seconds
-    solve = partial(solve_text, run, model, config)
-    if arguments.output:
-        return _solve_each(puzzles, arguments.output, lambda text: solve(text, *limits))
+    if output:
+        return _solve_each(puzzles, output, lambda text: solve_text(run, model, config, text, *limits))
     with Progress(desc="restarts", unit="restart", leave=False, delay=1) as bar:
-        solution = solve(puzzles[0], *limits, progress=bar.update)
-    return _show(solution, run, arguments)
+        solution = solve_text(run, model, config, puzzles[0], *limits, progress=bar.update)
+    solved = solution.describe() | {"run": run.resolve().name}
+    if solved["rules_hold"] is False:
+        solved["exact"] = solution.exact()
+    if arguments.json:
+        print(json.dumps(solved, indent=2))
+    else:
+        _print(solution, solved, Console(highlight=False))
+    if gif:
+        captions = ["the question", *(f"step {row['step']} of {len(solved['steps'])}" for row in solved["steps"])]
+        sys.stdout.flush()
+        with written_beside(gif) as part:
+            animate(part, solution.puzzle, solution.frames, solution.question, captions)
+        if not arguments.json:
+            print(f"picture {gif}")
+    return 0 if solved["rules_hold"] is not False else 1
 
 
 def _puzzles(file: Path) -> list[str]:
@@ -142,7 +149,7 @@ def _text(word: str) -> str:
 
 def _solve_each(puzzles: list[str], output: Path, solve: Callable[[str], Solution]) -> int:
     """Solve puzzle after puzzle; each row is in the file as soon as it is known."""
-    solved = failed = 0
+    verdicts = []
     with output.open("x", newline="", encoding="utf-8") as file, Progress(puzzles, unit="puzzle") as bar:
         writer = csv.writer(file)
         writer.writerow(["question", "answer", "solved", "restarts", "seconds", "error"])
@@ -152,57 +159,37 @@ def _solve_each(puzzles: list[str], output: Path, solve: Callable[[str], Solutio
                 told = solve(text).describe()
             except (ConfigError, DatasetError) as fault:
                 told, error = {"answer": [], "rules_hold": False, "restarts": 0}, str(fault)
-            right = {None: "unknown", True: "yes", False: "no"}[told["rules_hold"]]
-            solved, failed = solved + (right == "yes"), failed + (right == "no")
+            verdicts.append({None: "unknown", True: "yes", False: "no"}[told["rules_hold"]])
             seconds = f"{time.monotonic() - began:.2f}"
-            writer.writerow([text, "".join(told["answer"]), right, told["restarts"], seconds, error])
+            writer.writerow([text, "".join(told["answer"]), verdicts[-1], told["restarts"], seconds, error])
             file.flush()
-            bar.set_postfix_str(f"{solved} solved")
-    print(f"{output}: the rules hold for {solved:,} of {len(puzzles):,} answers")
-    return 1 if failed else 0
+            bar.set_postfix_str(f"{verdicts.count('yes')} solved")
+    print(f"{output}: the rules hold for {verdicts.count('yes'):,} of {len(puzzles):,} answers")
+    return 1 if "no" in verdicts else 0
 
 
-def _show(solution: Solution, run: Path, arguments: argparse.Namespace) -> int:
-    """Print a solution, and write its picture; returns the exit status."""
-    solved = solution.describe() | {"run": run.resolve().name}
-    if solved["rules_hold"] is False:
-        solved["exact"] = solution.exact()
-    if arguments.json:
-        print(json.dumps(solved, indent=2))
-    else:
-        _print(solution, solved, Console(highlight=False), arguments.all)
-    if arguments.gif:
-        captions = ["the question", *(f"step {row['step']} of {len(solved['steps'])}" for row in solved["steps"])]
-        sys.stdout.flush()
-        with written_beside(arguments.gif) as part:
-            animate(part, solution.puzzle, solution.frames, solution.question, captions)
-        if not arguments.json:
-            print(f"picture {arguments.gif}")
-    return 0 if solved["rules_hold"] is not False else 1
-
-
-def _print(solution: Solution, solved: dict[str, Any], console: Console, every: bool) -> None:
+def _print(solution: Solution, solved: dict[str, Any], console: Console) -> None:
     """The question, the steps that change something, and the verdict."""
     puzzle, question, frames = solution.puzzle, solution.question, solution.frames
     console.print("[bold]question[/bold]")
     console.print(puzzle.draw(frames[0], None, solution.relations), markup=False, soft_wrap=True)  # as it can be typed
-    changing = [row["step"] for row in solved["steps"] if row["changed"]]
-    if len(changing) > FEW and not every:
-        changing = [m for m in changing if m & (m - 1) == 0 or m == changing[-1]]
+    drawn = [row["step"] for row in solved["steps"] if row["changed"]]
+    if len(drawn) > FEW:
+        drawn = [m for m in drawn if m & (m - 1) == 0 or m == drawn[-1]]
     for changes, group in groupby(solved["steps"], lambda row: bool(row["changed"])):
-        rows = list(group)
-        if not changes:
-            first, last = rows[0]["step"], rows[-1]["step"]
-            which = f"step {first}" if first == last else f"steps {first} to {last}"
-            console.print(f"[bold]{which}[/bold]: no cell changes{_said(rows[-1])}")
-            continue
-        for row in rows:
-            m = row["step"]
-            cells = f"{len(row['changed'])} cell{'' if len(row['changed']) == 1 else 's'} changed"
+        first, *others = group
+        for row in [first, *others] if changes else [[first, *others][-1]]:
+            m, halting = row["step"], "" if row["halting"] is None else f", halting {row['halting']:.1%}"
+            said = f"{halting}{', the rules hold' if row['rules_hold'] else ''}"
+            if not changes:
+                which = f"steps {first['step']} to {m}" if others else f"step {m}"
+                console.print(f"[bold]{which}[/bold]: no cell changes{said}")
+                continue
             struck = int((puzzle.given(question) & (frames[m] != question)).sum())
-            cells += f", {struck} clue{'' if struck == 1 else 's'} not kept (!)" if struck else ""
-            console.print(f"{chr(10) if m in changing else ''}[bold]step {m}[/bold]: {cells}{_said(row)}")
-            if m in changing:
+            lost = f", {counted(struck, 'clue')} not kept (!)" if struck else ""
+            line = f"[bold]step {m}[/bold]: {counted(len(row['changed']), 'cell')} changed{lost}{said}"
+            console.print(f"\n{line}" if m in drawn else line)
+            if m in drawn:
                 console.print(board(puzzle, frames[m], question, frames[m] != frames[m - 1]))
     if reply := puzzle.reply(question, solution.thought.answers[-1]):
         console.print(f"\n{reply}", markup=False)
@@ -212,11 +199,6 @@ def _print(solution: Solution, solved: dict[str, Any], console: Console, every: 
             console.print("\nthe puzzle has several solutions; the model was trained on puzzles with one")
         several = "several solutions; one" if exact["solutions"] > 1 else "one solution"
         console.print(f"\nan exact solver finds {several}:\n" + "\n".join(exact["answer"]), markup=False)
-
-
-def _said(row: dict[str, Any]) -> str:
-    halting = "" if row["halting"] is None else f", halting {row['halting']:.1%}"
-    return halting + (", the rules hold" if row["rules_hold"] else "")
 
 
 def _verdict(solution: Solution, solved: dict[str, Any]) -> str:
