@@ -9,6 +9,7 @@ from typing import Any
 
 from reason.errors import printable
 from reason.pretrained import CARD
+from reason.report.section import shown_steps
 
 Card = Mapping[str, Any]
 
@@ -17,19 +18,6 @@ def write_card(folder: Path, card: Card) -> None:
     """card.json and README.md."""
     (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(markdown(card), encoding="utf-8")
-
-
-def shown_steps(card: Card, evaluation: Card) -> list[int]:
-    """1, 2, 4, 8 …, the last trained step and the last one."""
-    steps = evaluation["steps"]
-    return sorted(
-        {*(2**k for k in range(steps.bit_length()) if 2**k <= steps), min(card["trained_steps"], steps), steps}
-    )
-
-
-def per_cent(share: float) -> str:
-    """A share as the tables print it."""
-    return f"{100 * share:.1f} %"
 
 
 def markdown(card: Card) -> str:
@@ -52,15 +40,11 @@ def markdown(card: Card) -> str:
         "Exact accuracy on unseen puzzles by supervision step:", "",
     ]  # fmt: skip
     for one in card["evaluations"]:
-        steps = shown_steps(card, one)
+        steps = shown_steps(one["steps"], card["trained_steps"])
         lines += [f"{one['set']}, {one['split']} split, n {one['puzzles']:,} (`{one['command']}`):", ""]
-        lines += [_row("", *(f"step {step}" for step in steps)), _row("---", *("---" for _ in steps))]
-        lines += [_row("exact", *(per_cent(one["exact_by_step"][step - 1]) for step in steps))]
-        if (before := one.get("exact_by_step_in_float32")) is not None:
-            lines += [_row("with float32 weights", *(per_cent(before[step - 1]) for step in steps))]
-        lines += [""]
+        rows = {"": [f"step {step}" for step in steps], "---": ["---"] * len(steps)}
+        for name, key in (("exact", "exact_by_step"), ("with float32 weights", "exact_by_step_in_float32")):
+            if key in one:
+                rows[name] = [f"{100 * one[key][step - 1]:.1f} %" for step in steps]
+        lines += [*(f"| {' | '.join([name, *row])} |" for name, row in rows.items()), ""]
     return "\n".join(printable(line).replace("<", "&lt;") for line in lines)
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -1,4 +1,4 @@
-"""reason export, push, pull: the model of a run as a folder to give away, ONNX graphs, and the Hugging Face hub."""
+"""reason export: the model of a run as a folder to give away, or as ONNX graphs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from datasets_gen.typed import Parser, quoted, typed
 from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
-from reason.extensions.export.card import per_cent, shown_steps
 from reason.extensions.export.model import STORED, export_run
 from reason.files import readable_size
+from reason.report.section import share, shown_steps
 from reason.runs.directory import run_and_config
 from reason.runs.reading import refuse_unreadable
 
@@ -22,15 +22,14 @@ model card (card.json, README.md) with its data, seed, command, and accuracy by 
 
 Commands read the folder like a run: reason solve models/mine PUZZLE, python evaluate.py models/mine. With --stored fp16
 or bf16 the file has half the size, and the card states the accuracy with the rounded weights. The commands in the card
-name data sets as data/SET. To continue the training, use `reason pack` instead.
+name data sets as data/SET. To continue the training, use `reason pack` instead. The Hugging Face hub takes the folder:
+hf upload you/mine models/mine, and hf download you/mine --local-dir runs/mine.
 
   reason export runs/mine --onnx                             mine-onnx/: two ONNX graphs in float32, without torch
   reason export maze models/maze-onnx --onnx data=data/maze-20x20
 
 The graphs are compared with torch on 20 puzzles; card.json has the result, README.md ten lines of Python that
 solve a puzzle. Needs onnx, onnxscript and onnxruntime: pip install 'recursive-reasoners[onnx]'."""
-
-SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
 
 
 def export(argv: list[str]) -> int:
@@ -40,7 +39,7 @@ def export(argv: list[str]) -> int:
     parser.add_argument("--stored", choices=STORED, default="fp32", help="type of the weights in the file")
     parser.add_argument("--onnx", action="store_true", help="ONNX graphs in place of a folder that is read as a run")
     arguments = parser.parse_intermixed_args(argv)
-    words, pairs = split_arguments(arguments.words, SHORTCUTS)
+    words, pairs = split_arguments(arguments.words, {"data": "data.directory", "steps": "evaluation.steps"})
     if arguments.onnx and len(words) == 1:
         words.append(f"{Path(words[0]).resolve().name}-onnx")
     if len(words) != 2:
@@ -67,7 +66,8 @@ def export(argv: list[str]) -> int:
     print(f"{out}: {card['parameters']:,} parameters of step {card['step']:,}, {readable_size(card['bytes'])}")
     for one in card["evaluations"]:
         exact = one["exact_by_step"]
-        shares = ", ".join(f"{per_cent(exact[step - 1])} at step {step}" for step in shown_steps(card, one))
+        steps = shown_steps(one["steps"], card["trained_steps"])
+        shares = ", ".join(f"{share(exact[step - 1])} at step {step}" for step in steps)
         print(f"{one['set']}, n {one['puzzles']:,}: exact {shares}")
     print(typed(f"next: python evaluate.py {quoted(out)}"))
     return 0

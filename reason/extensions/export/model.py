@@ -4,14 +4,14 @@ NAME/config.json, checkpoints/step-NNNNNN/   as in a run; weights.safetensors ho
      card.json                               what it solves, its data, seed and command, accuracy by step and n
      README.md                               the same to be read
 
-huggingface_hub uploads such a folder to the Hugging Face hub, and fetches it.
+`hf upload` puts such a folder on the Hugging Face hub, and `hf download` fetches it.
 """
 
 from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,12 +70,12 @@ def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str
         if saved_state(checkpoint).config:
             state["config"] = own.model_dump(mode="json")
         save_checkpoint(model, step_of(checkpoint), weights, None, state)
-        read = [_results(model, directory, changes) for directory in sets]
-        card = _card(run, out.name, stored, read[0]["checkpoint_step"], own, command) | {
-            "weights": read[0]["weights"],
+        read, evaluations = zip(*(_results(model, out.name, directory, changes) for directory in sets), strict=True)
+        card = _card(run, out.name, stored, step_of(checkpoint), own, command) | {
+            "weights": which,
             "parameters": read[0]["parameters"],
             "bytes": sum(path.stat().st_size for path in model.rglob("*.safetensors")),
-            "evaluations": [_evaluation(out.name, results, changes) for results in read],
+            "evaluations": evaluations,
         }
         write_card(model, card)
     return card
@@ -107,24 +107,17 @@ def _command(config: Config, typed: Sequence[str]) -> list[str]:
     return ["train.py", config.name, *words]
 
 
-def _results(model: Path, directory: str, changes: Changes) -> dict[str, Any]:
-    """results.json of an evaluation; its folder is not kept."""
-    asked = {key: value for key, value in changes.items() if key not in CHOICE}
-    asked |= {"data.directory": directory}
+def _results(model: Path, name: str, directory: str, changes: Changes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """results.json of an evaluation, whose folder is not kept, and the set's entry in the card."""
+    asked = {key: value for key, value in changes.items() if key not in CHOICE} | {"data.directory": directory}
     results, folder = evaluate_run(model, derive(read_config(model / "config.json"), asked), "card")
     shutil.rmtree(folder.parent)
-    return results
-
-
-def _evaluation(name: str, results: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
-    """A set's entry in the card."""
-    directory = Path(results["dataset"]).resolve().name
-    words = [f"data=data/{directory}", f"steps={results['steps']}"]
-    left = (*CHOICE, "evaluation.steps", "data.directory")
-    words += as_typed({key: value for key, value in changes.items() if key not in left})
-    entry = {"set": directory, "made_by": made_by(results["dataset"], results["split"])}
+    named = Path(directory).resolve().name
+    typed = as_typed({key: value for key, value in asked.items() if key not in ("evaluation.steps", "data.directory")})
+    words = shlex.join([f"data=data/{named}", f"steps={results['steps']}", *typed])
+    entry = {"set": named, "made_by": made_by(directory, results["split"])}
     entry |= {key: results[key] for key in KEPT if key in results}
-    return entry | {"command": f"python evaluate.py {quoted(name)} {shlex.join(words)}"}
+    return results, entry | {"command": f"python evaluate.py {quoted(name)} {words}"}
 
 
 def made_by(directory: str, split: str) -> str | None:

@@ -22,7 +22,7 @@ TEXT = """# {{ name }}
 {%- if "halt" in graphs.step.outputs %} σ(`halt`) is the model's probability that its answer is right.{% endif %}
 
 Compared with torch on {{ checked.puzzles }} puzzles ({{ checked.of }}) for {{ checked.steps }} steps: {{ checked.equal }} of {{ checked.answers }} answers are equal;
-logits of a step differ by {{ "%.1e" | format(checked.largest_relative_difference) }} at most, relative to the largest.
+logits differ by {{ "%.1e" | format(checked.largest_relative_difference) }} at most, relative to the largest.
 
 ## Python
 
