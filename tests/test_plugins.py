@@ -2,24 +2,27 @@
 
 import json
 import re
-import subprocess
-import sys
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 from conftest import output, refusal
+from test_loop import hold_equal
 
 from datasets_gen import puzzles
 from reason import plugins
 from reason.cli import main
-from reason.config.overrides import read_config
+from reason.config.overrides import override, read_config
 from reason.errors import ConfigError
-from reason.losses import TERMS
+from reason.extensions.ablation.command import work
+from reason.losses import TERMS, Term
 from reason.models import FAMILIES, build_model
 from reason.models.base import Shape
 from reason.models.mixing import MIXERS
+from reason.presets.tables import BASES
+from reason.settings.base import Need
 from reason.training.log import read_metrics
 
 PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text()
@@ -29,6 +32,7 @@ SHORT = ["training.steps=4", "training.batch_size=8", "training.log_every=1", "t
 
 @pytest.fixture(autouse=True)
 def _registries_as_they_were() -> Iterator[None]:
+    assert all(base.config for base in BASES.values()), "kept from now on, without what a file adds"
     registries = (FAMILIES, TERMS, MIXERS, puzzles.FAMILIES, plugins.IMPORTED)
     before = [dict(registry) for registry in registries]
     yield
@@ -43,23 +47,44 @@ def _files_of_the_page(here: Path) -> None:
         (here / name).write_text(text)
 
 
-def test_a_model_trains_resumes_and_evaluates(here: Path, sudoku_4x4: Path) -> None:
-    assert main(["train", "my_model.py:mine", f"data={sudoku_4x4}", "run=run", *SHORT, "--max-steps", "2"]) == 0
+def test_a_model_with_a_term_trains_resumes_to_the_bit_and_evaluates(here: Path, sudoku_4x4: Path) -> None:
+    more = ["--import", "my_term.py", "loss.weights.drift=0.1", "training.precision=fp32"]
+    words = ["train", "my_model.py:mine", f"data={sudoku_4x4}", *SHORT, *more]
+    assert main([*words, "run=whole"]) == 0
+    assert main([*words, "run=run", "--max-steps", "2"]) == 0
     assert read_config(Path("run/config.json")).name == "mine"
-    assert main(["train", "--import", "my_model.py", "run=run", "--resume"]) == 0
-    assert main(["evaluate", "run", "steps=2", "--import=my_model.py"]) == 0
+    own = ["--import", "my_model.py", "--import=my_term.py"]
+    assert main(["train", *own, "run=run", "--resume"]) == 0
+    hold_equal(here / "run", here / "whole")
+    for line in read_metrics(here / "run"):
+        assert line["loss"] == pytest.approx(line["loss/lm"] + 0.1 * line["loss/drift"])
+        assert line["loss/drift"] > 0
+    assert main(["evaluate", "run", "steps=2", *own]) == 0
     (results,) = (here / "run/evaluation").glob("*/results.json")
     assert "mine" in json.loads(results.read_text())["preset"]
     del FAMILIES["pooled"]
     plugins.IMPORTED.clear()
-    refusal("evaluate run", f"the run was made with --import {here / 'my_model.py'}")
+    refusal("evaluate run", f"the run was made with --import {here / 'my_term.py'}")
 
 
-def test_a_term_trains(here: Path, sudoku_4x4: Path) -> None:
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"loss.weights.pad": "1"}, r"pad=1 needs a scratchpad, .* type model\.pad=true, or loss\.weights\.pad=0"),
+    ({"loss.weights.q_halt": "1"}, r"needs a halting head \(q_halt\), which this config lacks: type loss"),
+    ({"loss.weights.equil_z": "1"}, r"needs maps of the state .*: type loss\.weights\.equil_z=0"),
+    ({"balance.kind": "alg-grad-norm"}, r"needs weights at which .*: type balance\.kind=fixed"),
+    ({"optimizer.freeze_embedding_after": "1"}, r"needs an embedding .*: type optimizer\.freeze_embedding_after=none"),
+    ({"training.compile": "inductor"}, r"=inductor needs networks .*: type training\.compile=none"),
+])  # fmt: skip
+def test_what_a_model_cannot_is_refused(changes: dict[str, str], words: str) -> None:
+    TERMS["pad"] = Term(Mock(), "a pad", needs=lambda _: [Need(False, "a scratchpad", "model.pad=true")])
+    with pytest.raises(ConfigError, match=words):
+        override(plugins.import_file("my_model.py").mine(), changes)
+
+
+def test_a_run_says_which_file_it_needs(here: Path, sudoku_4x4: Path) -> None:
     own = here / "my_term.py"
     typed = ["sudoku-4x4", f"data={sudoku_4x4}", "run=run", "loss.weights.drift=0.1", "--import", "my_term.py", *SHORT]
     output(["train", *typed], f"next: python evaluate.py run --import {own}")
-    assert all(line["loss/drift"] > 0 for line in read_metrics(here / "run"))
     plugins.IMPORTED.clear()
     told = f"run was made with {own}, which may change what is trained: add --import {own}"
     refusal("train run=run --resume", told)
@@ -85,13 +110,16 @@ def test_the_runs_of_an_ablation_know_the_file(here: Path, sudoku_4x4: Path, mon
     with monkeypatch.context() as patched:
         patched.setattr("reason.extensions.ablation.local.subprocess.Popen", begun)
         assert main([*words, "seeds=1", "steps=1", *SHORT]) == 1
-    with subprocess.Popen(begun.call_args_list[1].args[0], cwd=here, stdin=subprocess.PIPE) as process:
-        assert process.wait(300) == 0
+    plugins.IMPORTED.clear()
+    del TERMS["drift"]
+    *imports, folder, name = begun.call_args_list[1].args[0][3:]  # of python -m MODULE
+    plugins.import_asked(imports)
+    assert work(Path(folder), name) == 0
     assert read_metrics(here / "runs/ablation-sudoku-4x4/01-seed0")[-1]["loss/drift"] > 0
 
 
 def test_a_puzzle_is_verified_trained_and_solved() -> None:
-    subprocess.run([sys.executable, "my_puzzle.py"], check=True, timeout=120)
+    runpy.run_path("my_puzzle.py", run_name="__main__")
     output("generate verify data/latin --import my_puzzle.py", "every answer is right")
     assert main(["train", "sudoku-4x4", "data=data/latin", "run=run", *SHORT]) == 0
     assert main(["evaluate", "run", "steps=1"]) == 0
@@ -112,7 +140,7 @@ def test_a_puzzle_is_solved_by_the_groups_that_its_set_declares(here: Path) -> N
     script = (here / "my_puzzle.py").read_text().replace("vocab_size=6,\n", f"vocab_size=6, {GROUPS}")
     script = script.replace("import numpy", "from datasets_gen.structure import Structure\nimport numpy")
     (here / "my_puzzle.py").write_text(script)
-    subprocess.run([sys.executable, "my_puzzle.py"], check=True, timeout=120)
+    runpy.run_path("my_puzzle.py", run_name="__main__")
     words = ["sudoku-6x6-groups", "data=data/latin", "run=run", "data.augment=false", "--import", "my_puzzle.py"]
     assert main(["train", *words, *SHORT]) == 0
     question = ["12..", "34..", "....", "..12"]
