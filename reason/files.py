@@ -28,11 +28,7 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
 
 
 def decoded(content: bytes, name: str) -> str:
-    """The UTF-8 text of bytes, its lines ended by a newline; `name` is what errors call it.
-
-    Raises:
-        ConfigError: it is not UTF-8.
-    """
+    """The UTF-8 text of bytes, its lines ended by a newline; `name` is what the ConfigError calls other bytes."""
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

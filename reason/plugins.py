@@ -48,22 +48,14 @@ def load_extensions() -> None:
 
 
 def extension(name: str, part: str) -> Any:
-    """The file `part`.py of an extension, imported, for the core where asked, or another extension.
-
-    Raises:
-        ConfigError: this installation lacks it.
-    """
+    """The file `part`.py of an extension, imported; ConfigError where this installation lacks it."""
     if name not in extensions():
         raise ConfigError(f"the extension {name} is needed for this; {installed()}")
     return importlib.import_module(f"reason.extensions.{name}.{part}")
 
 
 def command(name: str) -> Callable[[list[str]], int]:
-    """The function of a command that is not of the core.
-
-    Raises:
-        ConfigError: no extension of this installation has it.
-    """
+    """The function of an extension's command; ConfigError where no extension of this installation has it."""
     load_extensions()
     if name not in COMMANDS:
         raise ConfigError(f"reason {name} is a command of an extension; {installed()}")
@@ -78,11 +70,7 @@ def function_at(place: str) -> Callable[[list[str]], int]:
 
 
 def import_file(file: Path | str) -> ModuleType:
-    """Run a Python file once, so that what it registers is known from now on.
-
-    Raises:
-        ConfigError: it is missing or fails.
-    """
+    """Run a Python file once, so that what it registers is known from now on; ConfigError where it fails."""
     path = Path(file).resolve()
     if str(path) in IMPORTED:
         return IMPORTED[str(path)]
@@ -112,11 +100,7 @@ def own_fault(error: BaseException) -> str | None:
 
 
 def import_asked(arguments: list[str]) -> list[str]:
-    """Import the FILE of every `--import FILE` or `--import=FILE`; the other words.
-
-    Raises:
-        ConfigError: a file is missing or fails, or `--import` names none.
-    """
+    """Import the FILE of every `--import FILE` or `--import=FILE`; the other words."""
     words: list[str] = []
     left = iter(arguments)
     for word in left:
@@ -139,11 +123,7 @@ def require_imports(files: Iterable[str], run: Path) -> None:
 
 
 def own_recipe(word: str) -> Callable[[], object] | None:
-    """What `FILE.py:NAME` names, its file imported; None for a word of another form.
-
-    Raises:
-        ConfigError: the file fails or has nothing of that name that can be called.
-    """
+    """What `FILE.py:NAME` names, its file imported; None for another word; ConfigError where it is no function."""
     file, colon, name = word.rpartition(":")
     if not colon or not file.endswith(".py"):
         return None

@@ -80,12 +80,9 @@ def _results_of(path: Path, name: str = "*") -> list[Path]:
 
 
 def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
-    """The results of an evaluation folder, or of a run's newest (or named) evaluation.
+    """The results of an evaluation folder, or of a run's newest (or named) evaluation; ConfigError without any.
 
     With the folder's name as `evaluation`, and the settings that it had as `config`.
-
-    Raises:
-        ConfigError: there are none, or the file is not one of results.
     """
     found = _results_of(path, name or "*")
     if not found:

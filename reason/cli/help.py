@@ -76,11 +76,7 @@ def settings_asked(arguments: list[str]) -> list[str] | None:
 
 
 def show_settings(command: str, asked: list[str]) -> None:
-    """Print the settings of sections, or single ones, as far as the command takes them.
-
-    Raises:
-        ConfigError: no section or setting is called so; the nearest one is named.
-    """
+    """Print the settings of sections, or single ones, that the command takes; ConfigError for an unknown name."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -120,11 +116,7 @@ class Parser(argparse.ArgumentParser):
         raise ConfigError(f"{message}; see: python {self.prog} --help")
 
     def parsed(self, arguments: list[str]) -> argparse.Namespace:
-        """The options and words of a command line.
-
-        Raises:
-            ConfigError: an unknown option (the setting that it stands for is named), or a value of the wrong type.
-        """
+        """The options and words of a command line; ConfigError for an unknown one names the setting meant."""
         found, unknown = self.parse_known_intermixed_args(arguments)
         if unknown:
             from reason.config.overrides import nearest_setting  # only where a word was wrong

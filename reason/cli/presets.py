@@ -138,11 +138,7 @@ def _show(console: Console, chosen: Preset) -> None:
 
 
 def _tables(name: str) -> list[PaperTable]:
-    """The parts of a table.
-
-    Raises:
-        ConfigError: there is none of that name; the nearest is offered.
-    """
+    """The parts of a table; ConfigError where there is none of that name."""
     from reason.presets import TABLES
 
     if found := [table for table in TABLES if table.name == name]:

@@ -171,11 +171,7 @@ class Evaluator:
 
     @cached_property
     def examples(self) -> Tensor:
-        """(N,) the puzzles that are evaluated: of the first `limit` those with a scored cell.
-
-        Raises:
-            ConfigError: there is none.
-        """
+        """(N,) the puzzles that are evaluated: of the first `limit` those with a scored cell. ConfigError: none."""
         count = self.asked
         found = self.data.scored_examples(count)
         if not len(found):

@@ -30,11 +30,7 @@ load_parts("report")
 
 
 def consumers_of(evaluator: Evaluator) -> list[Consumer]:
-    """The consumers that the settings ask for and the model allows.
-
-    Raises:
-        ConfigError: a requested evaluation is not possible.
-    """
+    """The consumers that the settings ask for; ConfigError where the model or the set does not allow one."""
     ordered = sorted(CONSUMERS.items(), key=lambda entry: entry[0].place)
     return [consumer(evaluator) for consumer, wanted in ordered if wanted(evaluator)]
 

@@ -136,11 +136,7 @@ TERMS: dict[str, Term] = {  # a term of one's own is one entry more
 
 
 def evaluate_terms(unroll: Unroll, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:
-    """The named terms, each a float32 scalar.
-
-    Raises:
-        ConfigError: a term's function returned something else than one number in a tensor.
-    """
+    """The named terms, each a float32 scalar; ConfigError where a function returned something else than one number."""
     terms = {}
     for name in names:
         term = TERMS[name].function(unroll, *config.arguments(name))

@@ -145,11 +145,7 @@ class LaidOut(Reasoner):
     """A reasoner that looks up all that depends on a puzzle's size."""
 
     def __init__(self, config: MixingConfig, shape: Shape, dtype: torch.dtype):
-        """Start with the shape that the model is built for.
-
-        Raises:
-            ConfigError: the shape lacks what the config requires.
-        """
+        """Start with the shape that the model is built for; ConfigError where it lacks what the config requires."""
         super().__init__()
         if reason := config.lacking(shape):
             raise ConfigError(f"{reason}; name a set that does, or declare `structure` in its dataset.json")

@@ -95,11 +95,7 @@ load_parts("presets")
 
 
 def preset(name: str) -> Preset:
-    """The preset of that name, or the function NAME of a file of one's own, `FILE.py:NAME`.
-
-    Raises:
-        ConfigError: there is none; the nearest name is offered.
-    """
+    """The preset of that name, or of the function NAME in `FILE.py:NAME`; ConfigError where there is none."""
     if (recipe := own_recipe(name)) is not None:
         made = recipe()
         if not isinstance(made, Config):

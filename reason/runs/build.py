@@ -21,12 +21,14 @@ from reason.models.base import Reasoner
 from reason.plugins import require_imports
 from reason.runs.directory import (
     change_config,
+    chosen_checkpoint,
     create_run,
     locked,
     next_run,
     read_record,
     read_shape,
     refuse_existing,
+    which_weights,
 )
 from reason.runs.sets import (
     fingerprints,
@@ -38,12 +40,12 @@ from reason.runs.sets import (
 )
 from reason.settings.base import Mark
 from reason.training.auto import choices, resolve
-from reason.training.checkpoint import checkpoints, readable, saved_state, step_of
+from reason.training.checkpoint import checkpoints, load_fitting, load_weights, readable, saved_state, step_of
 from reason.training.device import pick_device
 from reason.training.loop import Trainer, seeds
 from reason.training.precision import dtypes
 from reason.training.state import restore
-from reason.training.warm_start import warm_start
+from reason.training.warm_start import moved
 from reason.training.world import World, device_of_process, joined
 
 
@@ -113,11 +115,7 @@ def _world(config: Config, held: contextlib.ExitStack) -> tuple[Config, World]:
 
 
 def _newest(run: Path, world: World) -> Path | None:
-    """The checkpoint to resume from, the same in every process; None if training ended before its first.
-
-    Raises:
-        ConfigError: there are checkpoints and none can be read, or it is an imported one.
-    """
+    """The checkpoint to resume from, the same in every process; None if training ended before its first."""
     folder = next(readable(run), None) if world.first else None
     folder = Path(name) if (name := world.tell(str(folder or ""))) else None
     if folder is None and checkpoints(run):
@@ -173,7 +171,11 @@ def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reaso
     source = Path(config.init_from)
     had = read_config(source / "config.json").model.constraints(read_shape(source))
     has = config.model.constraints(data.shape)
-    warm_start(model, source, had, has)
+    folder = chosen_checkpoint(source, "newest")
+    weights = load_weights(folder, which_weights(folder, "auto"))  # those that evaluation reads (ours)
+    weights = weights if had == has else moved(weights, model.state_dict(), had, has)
+    advice = "give the model the settings and the kind of data set of that run"
+    load_fitting(model, model.begun_from(weights), f"init_from={source}", advice)
     own, other = ({*one.values()} - {*two.values()} for one, two in ((has, had), (had, has)))
     told = (("messages that start at zero", own), ("messages of the run that are left out", other))
     lines = [f"{what}: {', '.join(sorted(name for name, *_ in each))}" for what, each in told if each]

@@ -56,11 +56,7 @@ def next_run(name: str) -> Path:
 
 
 def locked(run: Path) -> AbstractContextManager[Any]:
-    """Take the lock of a run's folder, its file .lock; the end of the context releases it.
-
-    Raises:
-        ConfigError: another process trains the run, or nothing can be written there.
-    """
+    """Take the lock of a run's folder, its file .lock; the end of the context releases it."""
     try:
         return FileLock(run / ".lock", timeout=0).acquire()
     except Timeout:
@@ -72,11 +68,7 @@ def locked(run: Path) -> AbstractContextManager[Any]:
 
 
 def run_and_config(name: str) -> tuple[Path, Config]:
-    """The folder and the config of a run, or of a model of the package.
-
-    Raises:
-        ConfigError: there is none, or it is an archive.
-    """
+    """The folder and the config of a run, or of a model of the package; ConfigError where there is none."""
     run = find_run(name)
     if run.is_file() and is_archive(run):
         raise ConfigError(
@@ -195,11 +187,7 @@ def chosen_checkpoint(run: Path, which: str) -> Path:
 
 
 def which_weights(folder: Path, asked: str) -> str:
-    """ "ema" or "raw": the weights of a checkpoint that are read; "auto" asks for the average where there is one.
-
-    Raises:
-        ConfigError: the checkpoint has none of those asked for.
-    """
+    """ "ema" or "raw": the weights of a checkpoint that are read; "auto" asks for the average where there is one."""
     exported = saved_state(folder).exported == "ema"  # an exported checkpoint holds its average alone
     has = {"ema": exported or (folder / "ema.safetensors").exists(), "raw": not exported}
     which = ("ema" if has["ema"] else "raw") if asked == "auto" else asked
@@ -218,11 +206,7 @@ def read_shape(run: Path) -> Shape:
 
 
 def read_record(run: Path) -> dict[str, Any]:
-    """The contents of config.json, which `create_run` wrote.
-
-    Raises:
-        ConfigError: the folder holds no run, or its config.json is damaged.
-    """
+    """The contents of config.json, which `create_run` wrote; ConfigError where the folder holds no run."""
     read_config(run / "config.json")  # says what is wrong with a folder that is no run
     record = read_json(run / "config.json")
     if not {"shape", "task", "training_set"} <= record.keys() or not isinstance(record["task"], dict):

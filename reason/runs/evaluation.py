@@ -133,11 +133,7 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
 
 
 def _written_to(run: Path) -> Path:
-    """The folder below which evaluations of a run are written: the run's own; for a model of the package, runs/NAME.
-
-    Raises:
-        ConfigError: a run of the user's own lies there.
-    """
+    """The folder below which evaluations are written: the run's own; for a model of the package, runs/NAME."""
     folder = ROOT / run.name if run.parent == FOLDER else run
     if folder != run and (folder / "config.json").exists():
         raise ConfigError(f"evaluations of the model {run.name} are written to {folder}, which is a run: move it away")

@@ -23,8 +23,7 @@ LISTING = ".written.json"
 def new_path(out: Path, mend: str) -> Iterator[Path]:
     """A path of the same name in a scratch folder; what the block leaves there becomes `out` when it ends well.
 
-    Raises:
-        ConfigError: `out` is there already; `mend` says what to do then.
+    Where `out` is there already, a ConfigError ends with `mend`.
     """
     place = Path(os.path.abspath(out))  # ".." is no name of a file
     if os.path.lexists(place):

@@ -53,11 +53,7 @@ class Compared(BaseModel):
 
 
 def compared(results: Any) -> dict[str, Any]:
-    """Those fields of what a results.json holds, texts on one line.
-
-    Raises:
-        ConfigError: one is missing, or of another kind.
-    """
+    """Those fields of what a results.json holds, texts on one line; ConfigError where one is missing or wrong."""
     try:
         read = Compared.model_validate(results)
     except ValidationError as error:

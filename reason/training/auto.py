@@ -30,9 +30,6 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device) -> tuple[
 
     model.fused: true where an accelerator computes the steps; elsewhere it stays auto, so that another machine may.
     training.compile: none where an accelerator does, else inductor for a long training.
-
-    Raises:
-        ConfigError: `model.fused=true`, and no accelerator can compute this training.
     """
     training, computed = config.training, dtypes(config.training.precision, device)
     written = max(config.model.written(shape) for shape in shapes) * config.rollout.loops.typical

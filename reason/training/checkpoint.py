@@ -53,11 +53,7 @@ class SavedState(BaseModel):
 
 
 def saved_state(folder: Path) -> SavedState:
-    """What state.json says.
-
-    Raises:
-        ConfigError: naming the entry that the schema does not allow.
-    """
+    """What state.json says; ConfigError naming the entry that the schema does not allow."""
     tree = read_json(folder / "state.json")
     if not isinstance(tree, dict) or not tree:
         raise ConfigError("state.json holds no state")
@@ -182,11 +178,7 @@ def best_checkpoint(run: Path) -> Path | None:
 
 
 def load_weights(folder: Path, which: str) -> dict[str, Tensor]:
-    """`which` is "raw" or "ema"; the averages lie over the raw weights, so buffers are always there.
-
-    Raises:
-        ConfigError: one of them is not finite.
-    """
+    """`which` is "raw" or "ema"; the averages lie over the raw weights, so buffers are always there."""
     file = folder / "ema.safetensors"  # not in an exported model, whose weights are the averages
     averages = load_file(file) if which == "ema" and file.exists() else {}
     weights = load_file(folder / "weights.safetensors") | averages  # last: it fails if a trainer removed the checkpoint
@@ -212,11 +204,7 @@ def load_into(model: nn.Module, folder: Path, which: str) -> None:
 
 
 def load_fitting(model: nn.Module, weights: Mapping[str, Tensor], source: str, mend: str) -> None:
-    """Weights into a model.
-
-    Raises:
-        ConfigError: names or shapes are not the model's.
-    """
+    """Weights into a model; ConfigError where names or shapes are not the model's."""
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:

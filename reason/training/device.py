@@ -16,11 +16,7 @@ _PRODUCTS: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
 
 
 def pick_device(name: str) -> torch.device:
-    """The device that `name` means; auto: CUDA, else Apple's GPU, else the CPU.
-
-    Raises:
-        ConfigError: the device is not there.
-    """
+    """The device that `name` means; auto: CUDA, else Apple's GPU, else the CPU; ConfigError where it is not there."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     device = torch.device(name)

@@ -192,11 +192,7 @@ def open_log(trainer: Trainer) -> MetricsLog:
 
 
 def tracker_of(name: str, run: Path, step: int, config: dict[str, Any]) -> Tracker | None:
-    """The tracker named by training.tracker, continuing after optimizer step `step`.
-
-    Raises:
-        ConfigError: there is none of that name, or its package is not installed.
-    """
+    """The tracker named by training.tracker, which continues after optimizer step `step`."""
     if name == "none":
         return None
     if name not in TRACKERS:

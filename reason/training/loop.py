@@ -141,7 +141,7 @@ class Trainer:
                 best = validate(self, log)
                 if best or (self.step % c.checkpoint_every == 0 and self.step < goal):
                     state.save(self, log)
-                if max_minutes is not None and self.seconds - before >= 60 * max_minutes:
+                if max_minutes is not None and not self.seconds - before < 60 * max_minutes:  # NaN ends it, too
                     stop.name = stop.name or f"--max-minutes {max_minutes:g}"
             if self.saved != self.step:
                 state.save(self, log)

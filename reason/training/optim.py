@@ -98,7 +98,7 @@ class AdamAtan2(torch.optim.Optimizer):
     The forms that no package has (`build_optimizer`). atan2 needs no ε, yet CMM's tables 8 to 11 tune one; it is added
     where Adam has it (ours). With the bias correction "outside", as in the fused CUDA package of HRM and TRM, it is
     p ← p(1 − lr·wd) − lr/(1 − β₁ᵗ)·atan2(m, √v̂ + ε). With ε = 0 and "inside" it is that of adam-atan2-pytorch, to
-    the bit; the states have the same names.
+    the bit.
     """
 
     def __init__(self, parameters: list[nn.Parameter], config: OptimizerConfig):
@@ -126,17 +126,6 @@ class AdamAtan2(torch.optim.Optimizer):
         angle = first.mul(1.0 if outside else correction).atan2_(size)
         p.mul_(1 - lr * c.weight_decay)
         p.add_(angle, alpha=-lr * (correction if outside else 1.0))
-
-
-def fused_adam_atan2(device: torch.device) -> Any:
-    """AdamATan2 of the CUDA package `adam-atan2`, which HRM and TRM train with; None without it or a GPU."""
-    if device.type != "cuda":
-        return None
-    try:
-        from adam_atan2 import AdamATan2
-    except ImportError:
-        return None
-    return AdamATan2
 
 
 def orthogonalized(matrices: Tensor) -> Tensor:
@@ -205,8 +194,6 @@ def build_optimizer(
     rates: dict[str, Any] = {"lr": config.lr, "betas": config.betas, "weight_decay": config.weight_decay}
     if config.bias_correction == "inside" and not config.eps:
         return adam_atan2_pytorch.AdamAtan2(weights, a=1.0, **rates)
-    if not config.eps and (fused := fused_adam_atan2(weights[0].device)) is not None:
-        return fused(weights, **rates)
     return AdamAtan2(weights, config)
 
 
@@ -231,11 +218,6 @@ class Optimizers:
         for group in self.main.param_groups:
             group["initial_lr"] = group["lr"]
 
-    @property
-    def fused(self) -> bool:
-        """Whether the fused package moves the weights."""
-        return type(self.main) is fused_adam_atan2(self.weights[0].device)
-
     def step(self, step: int) -> Tensor:
         """Optimizer step number `step` (from 0); clears the gradients and returns the norm they had before clipping."""
         factor = self.config.schedule.factor(step, self.horizon)
@@ -252,19 +234,11 @@ class Optimizers:
         return norm
 
     def state_dict(self) -> dict[str, Any]:
-        """The moments and step counts, the same for the fused package; sign-SGD has none."""
+        """The moments and step counts; sign-SGD has none."""
         state: dict[str, Any] = self.main.state_dict()["state"]
-        if not self.fused:
-            return state
-        return {
-            n: {key: entry[key] for key in ("exp_avg", "exp_avg_sq")} | {"steps": int(entry["step"])}
-            for n, entry in state.items()
-        }
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from saved moments."""
-        moments = {int(index): dict(entry) for index, entry in state.items()}
-        if self.fused:
-            for entry in moments.values():
-                entry["step"] = torch.tensor(float(entry.pop("steps")), device=self.weights[0].device)
+        moments = {int(index): entry for index, entry in state.items()}
         self.main.load_state_dict(self.main.state_dict() | {"state": moments})

@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 
 
 def save(trainer: Trainer, log: MetricsLog | None = None) -> None:
-    """Sync metrics.jsonl, then write a checkpoint of everything.
-
-    Raises:
-        Diverged: a loss since the last log line, a weight, an average or a moment is infinite or NaN; nothing is
-            written.
-    """
+    """Sync metrics.jsonl, then write a checkpoint of everything; Diverged instead where a number is not finite."""
     refuse_broken(trainer)
     weights, ema = trainer.model.state_dict(), None if trainer.ema is None else trainer.ema.state_dict()
     _refuse_infinite(trainer, weights, ema or {})
@@ -43,9 +38,7 @@ def save(trainer: Trainer, log: MetricsLog | None = None) -> None:
 def restore(trainer: Trainer, folder: Path) -> None:
     """Load a checkpoint; training then continues bit for bit as if it had not stopped.
 
-    Raises:
-        ConfigError: the checkpoint was made on another kind of device, in another type, with another config, or by
-            another version.
+    ConfigError where it was made on another kind of device, in another type, with another config or version.
     """
     try:
         held = checkpoint.unpack(read_json(folder / "state.json"), load_file(folder / "state.safetensors"))
@@ -101,8 +94,7 @@ def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
     trainer.step, trainer.index, trainer.seconds = held["step"], held["index"], held["seconds"]
     trainer.log_position, trainer.saved = held["log_position"], trainer.step
     for name, part in _parts(trainer).items():
-        # 0.1 summed in another form; only the next log line is of fewer steps then.
-        part.load_state_dict({} if name == "sums" and "meters" in held else held[name])
+        part.load_state_dict(held[name])
     for sampler, kept in zip(trainer.samplers, held["sampler"]["each"], strict=True):
         sampler.load_state_dict(kept)
     best = held["best"]
