@@ -12,14 +12,12 @@ from pydantic import ValidationError
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.settings.schedules import Horizon, ScheduleConfig
+from reason.settings.schedules import ScheduleConfig
 from reason.training.log import read_metrics
 
-TEN = Horizon(steps=10, epoch=2.0)
 
-
-def course(schedule: ScheduleConfig, horizon: Horizon = TEN) -> list[float]:
-    return [schedule.factor(step, horizon) for step in range(horizon.steps)]
+def course(schedule: ScheduleConfig, steps: int = 10) -> list[float]:
+    return [schedule.factor(step, steps) for step in range(steps)]
 
 
 def test_constant_after_a_linear_warm_up() -> None:
@@ -27,51 +25,46 @@ def test_constant_after_a_linear_warm_up() -> None:
 
 
 def test_cosine_begins_after_the_warm_up_and_ends_with_the_run() -> None:
-    cosine, horizon = ScheduleConfig(kind="cosine", warmup_steps=2, min_ratio=0.1), Horizon(12, 1.0)
-    assert cosine.factor(1, horizon) == cosine.factor(2, horizon) == 1
-    assert cosine.factor(7, horizon) == pytest.approx(0.55)
-    assert cosine.factor(12, horizon) == pytest.approx(0.1)
-    falling = course(cosine, horizon)[2:]
+    cosine = ScheduleConfig(kind="cosine", warmup_steps=2, min_ratio=0.1)
+    assert cosine.factor(1, 12) == cosine.factor(2, 12) == 1
+    assert cosine.factor(7, 12) == pytest.approx(0.55)
+    assert cosine.factor(12, 12) == pytest.approx(0.1)
+    falling = course(cosine, 12)[2:]
     assert falling == sorted(falling, reverse=True)
 
 
-def test_cosine_over_an_epoch_range() -> None:
-    """From 1 at epoch 2, step 20, to 0.2 at epoch 6, step 60: (1 + cos 45°)/2 of the way up after a quarter of it."""
-    schedule = ScheduleConfig(kind="cosine", min_ratio=0.2, start=2, points=((6, 0.2),), unit="epoch", warmup_steps=4)
-    factors = [schedule.factor(step, Horizon(steps=100, epoch=10)) for step in (0, 4, 20, 30, 40, 60, 99)]
+def test_cosine_over_a_part_of_the_run() -> None:
+    """From 1 at step 20 to 0.2 at step 60: (1 + cos 45°)/2 of the way up after a quarter of it."""
+    schedule = ScheduleConfig(kind="cosine", min_ratio=0.2, start=0.2, points=((0.6, 0.2),), warmup_steps=4)
+    factors = [schedule.factor(step, 100) for step in (0, 4, 20, 30, 40, 60, 99)]
     assert factors == pytest.approx([0.25, 1, 1, 0.2 + 0.8 * (0.5 + math.sqrt(0.125)), 0.6, 0.2, 0.2])
     to_the_end = schedule.model_copy(update={"points": ()})
-    assert to_the_end.factor(60, Horizon(steps=100, epoch=10)) == pytest.approx(0.6)
+    assert to_the_end.factor(60, 100) == pytest.approx(0.6)
 
 
-def test_exponential_over_an_epoch_range_then_another_share() -> None:
-    """CMM table 6, last row: 1e-4 → 5e-5 over epochs 0 to 30,000, then 3e-5; an epoch is half a step here."""
-    schedule = ScheduleConfig(kind="exponential", min_ratio=0.5, points=((30_000, 0.3),), unit="epoch")
-    horizon = Horizon(steps=25_000, epoch=0.5)
-    assert schedule.factor(0, horizon) == 1
-    assert schedule.factor(7500, horizon) == pytest.approx(math.sqrt(0.5))
-    assert schedule.factor(14_999, horizon) == pytest.approx(0.5, rel=1e-4)
-    assert schedule.factor(15_000, horizon) == 0.3
-    assert schedule.factor(24_999, horizon) == 0.3
+def test_exponential_over_a_part_of_the_run_then_another_share() -> None:
+    """CMM table 6, last row: 1e-4 → 5e-5 over epochs 0 to 30,000 of 50,000, then 3e-5; an epoch is half a step here."""
+    schedule = ScheduleConfig(kind="exponential", min_ratio=0.5, points=((0.6, 0.3),))
+    factors = [schedule.factor(step, 25_000) for step in (0, 7500, 14_999, 15_000, 24_999)]
+    assert factors == pytest.approx([1, math.sqrt(0.5), 0.5, 0.3, 0.3], rel=1e-4)
 
 
 def test_piecewise_enters_late_and_falls() -> None:
-    assert course(ScheduleConfig(points=((0, 0), (3, 1), (6, 0.5)))) == [0] * 3 + [1] * 3 + [0.5] * 4
-    assert course(ScheduleConfig(points=((2, 0.2),), unit="epoch")) == [1] * 4 + [0.2] * 6
+    assert course(ScheduleConfig(points=((0, 0), (0.3, 1), (0.6, 0.5)))) == [0] * 3 + [1] * 3 + [0.5] * 4
 
 
 @given(
     kind=st.sampled_from(["cosine", "exponential"]),
     warmup=st.integers(0, 30),
     floor=st.floats(0.01, 1),
-    start=st.floats(0, 20),
-    length=st.floats(0.5, 40),
+    start=st.floats(0, 0.3),
+    length=st.floats(0.01, 0.7),
 )
 def test_a_course_rises_once_and_then_never(kind: str, warmup: int, floor: float, start: float, length: float) -> None:
     schedule = ScheduleConfig(
         kind=kind, warmup_steps=warmup, min_ratio=floor, start=start, points=((start + length, floor),)
     )
-    shares = course(schedule, Horizon(60, 1.0))
+    shares = course(schedule, 60)
     assert all(0 < share <= 1 for share in shares)
     assert shares[:warmup] == sorted(shares[:warmup])
     assert shares[warmup:] == sorted(shares[warmup:], reverse=True)
@@ -81,7 +74,7 @@ def test_a_course_rises_once_and_then_never(kind: str, warmup: int, floor: float
     ("settings", "words"),
     [
         ({"kind": "exponential"}, "min_ratio=0.1"),
-        ({"points": ((5, 1), (5, 0))}, "must rise in position"),
+        ({"points": ((0.5, 1), (0.5, 0))}, "must rise in position"),
     ],
 )
 def test_what_is_no_course_is_refused_with_the_mend(settings: dict[str, object], words: str) -> None:
@@ -105,7 +98,7 @@ def test_schedules_from_the_command_line_are_checked(schedules: str, words: str)
 
 def test_a_term_that_enters_late_is_not_evaluated_before(tiny: Config, tmp_path: Path) -> None:
     """Steps 0 to 2 without the halting term: no key in the metrics; then with it, and `loss` holds both."""
-    late = '{"q_halt": {"points": [[0,0],[3,0.4]]}}'
+    late = '{"q_halt": {"points": [[0,0],[0.5,0.4]]}}'
     config = override(tiny, {"loss.schedules": late, "training.log_every": "1"})
     trainer_of(config, tmp_path / "run").train()
     lines = read_metrics(tmp_path / "run")

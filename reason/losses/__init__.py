@@ -17,7 +17,7 @@ from reason.losses.repulsion import repulsion_x, repulsion_z
 from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
 from reason.rollout import Unroll
 from reason.settings.base import BaseConfig, Need, TabledConfig
-from reason.settings.schedules import Horizon, ScheduleConfig
+from reason.settings.schedules import ScheduleConfig
 
 if TYPE_CHECKING:
     from reason.config.schema import Config
@@ -102,14 +102,14 @@ class LossConfig(TabledConfig):
         own = [] if TERMS[name].section is None else [name]
         return [getattr(self, setting) for setting in (*TERMS[name].settings, *own)]
 
-    def shares_at(self, step: int, horizon: Horizon) -> dict[str, float]:
-        """Each present term's share of its weight at optimizer step `step` (from 0); 1 without a schedule."""
+    def shares_at(self, step: int, steps: int) -> dict[str, float]:
+        """Each present term's share of its weight at optimizer step `step` (from 0) of `steps`; else 1."""
         bent = self.schedules
-        return {name: bent[name].factor(step, horizon) if name in bent else 1.0 for name in self.present}
+        return {name: bent[name].factor(step, steps) if name in bent else 1.0 for name in self.present}
 
-    def weights_at(self, step: int, horizon: Horizon) -> dict[str, float]:
-        """λ of each term at optimizer step `step` (from 0); terms whose λ is 0 then are left out."""
-        shares = self.shares_at(step, horizon)
+    def weights_at(self, step: int, steps: int) -> dict[str, float]:
+        """λ of each term at optimizer step `step` (from 0) of `steps`; terms whose λ is 0 then are left out."""
+        shares = self.shares_at(step, steps)
         weights = {name: getattr(self.weights, name) * share for name, share in shares.items() if share}
         if "lm" in weights:
             weights["lm"] *= 1 - sum(weights.get(name, 0.0) for name in self.convex)

@@ -11,7 +11,6 @@ from pydantic import Field
 from torch import Tensor
 
 from reason.settings.base import BaseConfig, When
-from reason.settings.schedules import Horizon
 
 if TYPE_CHECKING:
     from reason.config.schema import Config
@@ -60,8 +59,8 @@ class AlgGradNorm:
     RESET_BLEND = 0.5  # the share of the present loss that enters L(0) then
     NAMES = ("weight", "norm", "rate")  # λ, G and r in the metrics
 
-    def __init__(self, config: Config, horizon: Horizon, device: torch.device):
-        self.config, self.loss, self.horizon = config.balance, config.loss, horizon
+    def __init__(self, config: Config, device: torch.device):
+        self.config, self.loss, self.steps = config.balance, config.loss, config.training.steps
         self.terms, self.window = config.loss.present, config.balance.every * config.rollout.grad_steps
         self.supervision_steps = config.rollout.supervision_steps
         targets = [self.config.targets.get(name, 1.0) for name in self.terms]
@@ -73,7 +72,7 @@ class AlgGradNorm:
 
     def weights(self, step: int) -> dict[str, float | Tensor]:
         """λ of each term that counts at optimizer step `step`."""
-        shares = self.loss.shares_at(step, self.horizon)
+        shares = self.loss.shares_at(step, self.steps)
         return {name: self.weight[i] for i, name in enumerate(self.terms) if shares[name]}
 
     def measures(self, index: int, sets: int = 1) -> bool:
@@ -89,7 +88,7 @@ class AlgGradNorm:
         losses = mean(torch.stack([terms[name].detach() if name in terms else zero for name in self.terms]))
         gradients = [list(map(mean, gradient(terms[name]))) if name in terms else [] for name in self.terms]
         norms = torch.stack([_norm(parts) if parts else zero for parts in gradients])
-        shares = self.loss.shares_at(step, self.horizon)
+        shares = self.loss.shares_at(step, self.steps)
         share = torch.tensor([shares[name] for name in self.terms]).to(self.weight, non_blocking=True)
         reset = step // self.RESET_EVERY > self.updated // self.RESET_EVERY
         self._move(losses, norms, self.target * share, reset)

@@ -4,37 +4,33 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from reason.settings.base import BaseConfig, When
 
-Position = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 DECAYS = When("kind", "cosine", "exponential")
 
 
-class Horizon(NamedTuple):
-    """Length of a run and of an epoch, in optimizer steps."""
-
-    steps: int  # of the whole run
-    epoch: float  # of one pass over the base puzzles
-
-
 class ScheduleConfig(BaseConfig):
-    """A factor by step: linear warm-up, a decay from 1 to `min_ratio`, then the factors of `points`."""
+    """A factor by step: linear warm-up, a decay from 1 to `min_ratio`, then the factors of `points`.
+
+    Positions are shares of the run: 0.5 is its middle.
+    """
 
     kind: Literal["constant", "cosine", "exponential"] = Field(
         "constant", description="after the warm-up: constant, or a decay until the first of `points`, or the run's end"
     )
     warmup_steps: int = Field(0, ge=0, description="optimizer steps of linear warm-up")
     min_ratio: Annotated[Share, DECAYS] = Field(0.0, description="the factor at the end of a decay")
-    start: Annotated[Position, DECAYS] = Field(0.0, description="position at which the decay begins, after the warm-up")
-    points: tuple[tuple[Position, Share], ...] = Field(
-        (), description="[[position,factor],…]: a factor holds from its position on"
+    start: Annotated[Share, DECAYS] = Field(
+        0.0, description="where the decay begins, after the warm-up, as a share of the run"
     )
-    unit: Literal["step", "epoch"] = Field("step", description="unit of start and points: optimizer step or epoch")
+    points: tuple[tuple[Share, Share], ...] = Field(
+        (), description="[[position,factor],…]: a factor holds from its position, a share of the run, on"
+    )
 
     @model_validator(mode="after")
     def _is_consistent(self) -> ScheduleConfig:
@@ -44,20 +40,19 @@ class ScheduleConfig(BaseConfig):
             raise ValueError(f"points {[list(p) for p in self.points]} must rise in position")
         return self
 
-    def factor(self, step: int, horizon: Horizon) -> float:
-        """The factor at optimizer step `step` (from 0)."""
+    def factor(self, step: int, steps: int) -> float:
+        """The factor at optimizer step `step` (from 0) of a run of `steps`."""
         rise = (step + 1) / self.warmup_steps if step < self.warmup_steps else 1.0
-        return rise * self._descent(step, horizon)
+        return rise * self._descent(step, steps)
 
-    def _descent(self, step: int, horizon: Horizon) -> float:
-        unit = horizon.epoch if self.unit == "epoch" else 1.0
-        begin = max(self.start * unit, self.warmup_steps)
-        held = [share for position, share in self.points if step >= position * unit]
+    def _descent(self, step: int, steps: int) -> float:
+        begin = max(self.start * steps, self.warmup_steps)
+        held = [share for position, share in self.points if step >= position * steps]
         if held and (self.kind == "constant" or step >= begin):
             return held[-1]
         if self.kind == "constant" or step < begin:
             return 1.0
-        end = self.points[0][0] * unit if self.points else horizon.steps
+        end = self.points[0][0] * steps if self.points else steps
         progress = min(1.0, (step - begin) / max(1.0, end - begin))
         if self.kind == "cosine":
             return self.min_ratio + (1 - self.min_ratio) * 0.5 * (1 + math.cos(math.pi * progress))

@@ -171,7 +171,7 @@ def log_line(trainer: Trainer, norm: Tensor, log: MetricsLog) -> str:
         "puzzle_steps": drawn,
         **means,
         "gradient_norm": norm.item(),
-        "lr": c.optimizer.lr * c.optimizer.schedule.factor(trainer.step - 1, trainer.horizon),
+        "lr": c.optimizer.lr * c.optimizer.schedule.factor(trainer.step - 1, c.training.steps),
         **trainer.scaling.figures(),
         "seconds": trainer.seconds,
         "puzzle_steps_per_second": speed,

@@ -22,7 +22,6 @@ from reason.losses import evaluate_terms, weighted_sum
 from reason.losses.balance import AlgGradNorm
 from reason.models.base import Reasoner
 from reason.rollout import first_carry, supervise
-from reason.settings.schedules import Horizon
 from reason.training import state
 from reason.training.compiling import make_fast
 from reason.training.ema import Ema
@@ -75,12 +74,12 @@ class Trainer:
         self.carries = [first_carry(model, part.take(blank), rollout) for part in data.parts]
 
         drawn = training.batch_size * rollout.grad_steps / rollout.accum_steps  # base puzzles in an optimizer step
-        self.horizon = Horizon(training.steps, data.groups / drawn)
+        self.epoch = data.groups / drawn  # optimizer steps of one pass over the base puzzles
         self.scaling = LossScaling(self.device, model.products or model.dtype)
-        self.optimizers = Optimizers(model, config.optimizer, self.horizon, self.scaling)
+        self.optimizers = Optimizers(model, config.optimizer, training.steps, self.scaling)
         self.ema = None if config.ema.decay is None else Ema(model, config.ema)
         balanced = config.balance.kind == "alg-grad-norm"  # else λ = loss.weights
-        self.balancer = AlgGradNorm(config, self.horizon, self.device) if balanced else None
+        self.balancer = AlgGradNorm(config, self.device) if balanced else None
 
         self.meters = Meters(self.device, self.world)
         self.step = 0  # optimizer steps taken
@@ -94,9 +93,9 @@ class Trainer:
         """N_grad supervision steps, the mean of their gradients, one update; returns the gradient norm."""
         loss, rollout, balancer = self.config.loss, self.config.rollout, self.balancer
         frozen_after = self.config.optimizer.freeze_embedding_after
-        if frozen_after is not None and self.step >= frozen_after * self.horizon.epoch:
+        if frozen_after is not None and self.step >= frozen_after * self.epoch:
             self.model.freeze_embedding()
-        weights = balancer.weights(self.step) if balancer else loss.weights_at(self.step, self.horizon)
+        weights = balancer.weights(self.step) if balancer else loss.weights_at(self.step, self.config.training.steps)
         for _ in range(rollout.grad_steps):
             index, turn = divmod(self.index, len(self.carries))
             measured = balancer is not None and balancer.measures(self.index, len(self.carries))

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from reason.models.base import Reasoner
 from reason.settings.base import BaseConfig, When
-from reason.settings.schedules import Horizon, ScheduleConfig
+from reason.settings.schedules import ScheduleConfig
 from reason.training.precision import LossScaling
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # a, b, c: steep at 0, so that few iterations do
@@ -205,8 +205,8 @@ def matrices_of(model: Reasoner) -> set[nn.Parameter]:
 class Optimizers:
     """All that moves weights: one step, one schedule, one state."""
 
-    def __init__(self, model: Reasoner, config: OptimizerConfig, horizon: Horizon, scaling: LossScaling | None = None):
-        self.config, self.horizon = config, horizon
+    def __init__(self, model: Reasoner, config: OptimizerConfig, steps: int, scaling: LossScaling | None = None):
+        self.config, self.steps = config, steps
         self.scaling = scaling or LossScaling(torch.device("cpu"), torch.float32)
         table = getattr(model, "puzzle_embedding", None)
         rates = config.puzzle_emb_lr, config.puzzle_emb_weight_decay
@@ -220,7 +220,7 @@ class Optimizers:
 
     def step(self, step: int) -> Tensor:
         """Optimizer step number `step` (from 0); clears the gradients and returns the norm they had before clipping."""
-        factor = self.config.schedule.factor(step, self.horizon)
+        factor = self.config.schedule.factor(step, self.steps)
         self.scaling.scaler.unscale_(self.main)
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.weights if p.grad is not None])
         if self.config.grad_clip is not None:

@@ -20,18 +20,17 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.losses import LossConfig, LossWeights
 from reason.losses.balance import AlgGradNorm, BalanceConfig, measured
-from reason.settings.schedules import Horizon, ScheduleConfig
+from reason.settings.schedules import ScheduleConfig
 from reason.training.log import read_metrics
 from reason.training.optim import unscaled_gradient
 
 CPU = torch.device("cpu")
-HORIZON = Horizon(1000, 10.0)
 NAMES = ["lm", "q_halt", "equil_z", "rep_z"]
 THREE = LossConfig(weights=LossWeights(lm=1, q_halt=0.5, equil_z=1, rep_z=1e3))
 
 
 def balancer(loss: LossConfig = THREE, **settings: object) -> AlgGradNorm:
-    return AlgGradNorm(Config(loss=loss, balance=BalanceConfig(kind="alg-grad-norm", **settings)), HORIZON, CPU)
+    return AlgGradNorm(Config(loss=loss, balance=BalanceConfig(kind="alg-grad-norm", **settings)), CPU)
 
 
 class Toy:
@@ -137,7 +136,7 @@ def test_every_m_is_measured_equally_often(window: int, supervision_steps: int) 
 
 
 def test_a_schedule_acts_on_the_target() -> None:
-    late = ScheduleConfig(points=((0, 0), (50, 0.5)))
+    late = ScheduleConfig(points=((0, 0), (0.05, 0.5)))
     found = balancer(THREE.model_copy(update={"schedules": {"rep_z": late}}), alpha=0)
     toy = Toy([1.0, 2.0, 3.0, 4.0])
     assert set(found.weights(0)) == {"lm", "q_halt", "equil_z"}

@@ -10,7 +10,6 @@ from adam_atan2_pytorch import AdamAtan2 as Library
 from torch import nn
 
 from reason.models import RecursiveConfig, RecursiveModel, Shape, build_model
-from reason.settings.schedules import Horizon
 from reason.training.optim import AdamAtan2, Muon, OptimizerConfig, Optimizers, SignSGD, orthogonalized
 
 SMALL = RecursiveConfig(hidden_size=8, num_heads=2, expansion=1, puzzle_emb_len=2)
@@ -34,7 +33,7 @@ def moved(
 ) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
     """The head's weight before, its gradients, and the weight after as many steps."""
     net = model().to(device)
-    optimizers = Optimizers(net, config, Horizon(steps, 1.0))
+    optimizers = Optimizers(net, config, steps)
     weight = net.head.weight
     start = weight.detach().double().cpu().numpy().copy()
     gradients = [torch.randn_like(weight) for _ in range(steps)]
@@ -74,7 +73,7 @@ def test_muon_moves_the_matrices_of_the_networks_and_adamw_the_rest() -> None:
     assert inside
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     config = OptimizerConfig(kind="muon", lr=0.01, muon_lr=0.1, weight_decay=0.0, schedule={"warmup_steps": 0})
-    optimizers = Optimizers(model, config, Horizon(1, 1.0))
+    optimizers = Optimizers(model, config, 1)
     for p in model.parameters():
         p.grad = torch.randn_like(p)
     optimizers.step(0)
@@ -98,7 +97,7 @@ def test_puzzle_embeddings_and_muons_matrices_follow_the_schedule() -> None:
         torch.manual_seed(0)
         net = model()
         config = OptimizerConfig(**settings | table, schedule={"warmup_steps": warmup})
-        optimizers = Optimizers(net, config, Horizon(10, 1.0))
+        optimizers = Optimizers(net, config, 10)
         before = {name: p.detach().clone() for name, p in net.named_parameters()}
         for name, p in net.named_parameters():
             p.grad = None if name.startswith("puzzle") else torch.randn_like(p)

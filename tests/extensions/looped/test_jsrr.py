@@ -18,7 +18,6 @@ from reason.models import RecursiveConfig, build_model
 from reason.models.base import Shape
 from reason.models.recursive import RecursiveState
 from reason.rollout import RolloutConfig, Unroll, first_carry, supervise
-from reason.settings.schedules import Horizon
 
 SHAPE = Shape(seq_len=3, vocab_size=5)
 LOOPED = LoopedConfig(hidden_size=4, num_heads=1, dropout=0.0, norm_placement="post-sandwich")
@@ -111,13 +110,12 @@ def test_the_gradient_is_that_of_the_formula() -> None:
 
 
 def test_the_convex_form_takes_its_weight_from_lm() -> None:
-    horizon = Horizon(10, 1.0)
     weights = {"lm": 2.0, "q_halt": 0.0, "jsrr": 0.5}
-    late = {"jsrr": {"points": ((0, 0), (4, 0.5), (8, 1))}}
+    late = {"jsrr": {"points": ((0, 0), (0.4, 0.5), (0.8, 1))}}
     convex = LossConfig(weights=weights, schedules=late)
-    assert convex.weights_at(0, horizon) == {"lm": 2.0}
-    assert convex.weights_at(4, horizon) == {"lm": 1.5, "jsrr": 0.25}
-    assert convex.weights_at(8, horizon) == {"lm": 1.0, "jsrr": 0.5}
+    assert convex.weights_at(0, 10) == {"lm": 2.0}
+    assert convex.weights_at(4, 10) == {"lm": 1.5, "jsrr": 0.25}
+    assert convex.weights_at(8, 10) == {"lm": 1.0, "jsrr": 0.5}
     with pytest.raises(ValueError, match=r"type loss\.weights\.jsrr=0\.1"):
         LossConfig(weights={"jsrr": 1.0})
 
