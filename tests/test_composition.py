@@ -30,7 +30,7 @@ TERMS = {  # of the core; those of extensions have tests of their own
     if not term.function.__module__.startswith("reason.extensions")
 }
 TERMS["q_continue"] |= {"rollout.halting": "q-learning"}
-BALANCED = {"balance.kind": "alg-grad-norm", "loss.trace.rows": "2"}
+BALANCED = {"balance.kind": "alg-grad-norm", "loss.rows": "2"}
 
 
 CYCLES = {"model.h_cycles": "1", "model.l_cycles": "2"}

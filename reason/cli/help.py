@@ -52,7 +52,6 @@ Exact, cell and rule-valid accuracy at every supervision step, from 1 to beyond 
 beyond accuracy, at the cost of more passes
 {STUDIES}
   model.integrator=rk4 model.substeps=4                           as an ODE, not its Euler map
-  model.noise=additive model.noise_when=always model.sigma=0.1    with noise
 
   python evaluate.py --help evaluation    a section's settings: default, allowed values, meaning
   python evaluate.py --help model         those of the model that may change after training

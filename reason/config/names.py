@@ -1,4 +1,4 @@
-"""The sections of a config, and settings of other codes and earlier versions; imports no model, as --help needs it."""
+"""The sections of a config, and settings by their names in other codes; imports no model, as --help needs it."""
 
 from __future__ import annotations
 
@@ -29,46 +29,4 @@ NAMES = {  # of PyTorch, nanoGPT and Hugging Face; `reason.extensions.original` 
     "n_embd": "model.hidden_size",
     "d_model": "model.hidden_size",
     "dtype": "training.precision",
-}
-
-LEFT: dict[str, object] = {  # settings of earlier versions and of extensions, each with the value that it has without
-    "model.tolerance": 1e-4,
-    "model.kernel": 3,
-    "model.puzzle_emb_ndim": None,
-    "model.gradient_checkpointing": "auto",
-    "model.gate": "none",
-    "init_layers": "same",
-    "model.init_layers": "same",
-    "rollout.gate_quantile": 0.5,
-    "rollout.loops.distribution": "fixed",
-    "rollout.loops.start": 0,
-    "rollout.loops.mu": 2.0,
-    "rollout.loops.sigma": 0.7,
-    "rollout.loops.mean": 5.0,
-    "rollout.loops.min": 1,
-    "rollout.loops.max": 100,
-    "loss.jsrr.transposed": False,
-    "loss.jsrr.convex": True,
-    "loss.trace.method": "hutchinson",
-    "loss.trace.probes": 1,
-    "loss.trace.scope": "puzzle",
-    "loss.exit": {"first": False},
-    "optimizer.a": 1.0,
-    "optimizer.backend": "auto",
-    "optimizer.schedule.end": None,
-    "optimizer.schedule.after": None,
-    "training.only": "all",
-    "training.monitor.split": "validation",
-    "evaluation.calibration": "auto",
-    "evaluation.boards": 6,
-    "evaluation.budget": "auto",
-    "evaluation.drop": 0.005,
-    "evaluation.perplexity": 1.01,
-    "evaluation.map": "cycle",
-    "evaluation.tolerance": 0.001,
-    "evaluation.probed": 8,
-    "evaluation.spectra": 2,
-    "evaluation.restarts": 1,
-    "evaluation.vary": "all",
-    "evaluation.sigma": 0.1,
 }

@@ -15,12 +15,11 @@ from typing import Any, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from reason.config.names import LEFT, NAMES
+from reason.config.names import NAMES
+from reason.config.older import renewed
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.evaluation.config import EvaluationConfig
 from reason.files import read_json
-from reason.losses import TERMS
 from reason.models import FAMILIES
 from reason.plugins import IMPORTED, installed
 from reason.settings.base import BaseConfig
@@ -267,7 +266,7 @@ def differing(trees: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def read_config(path: Path | str) -> Config:
-    """A config from the `config` field of a run's config.json, without the settings that `_drop_neutral` drops.
+    """A config from the `config` field of a run's config.json, as this version has it.
 
     Raises:
         ConfigError: the file is missing or does not hold a config of this version.
@@ -278,8 +277,7 @@ def read_config(path: Path | str) -> Config:
         config, files = record["config"], [Path(file) for file in record.get("imports", [])]
         there = {Path(file).name for file in IMPORTED}
         missing = next((file for file in files if file.name not in there), None)
-        _drop_neutral(config)
-        return validated(config)
+        return validated(renewed(config))
     except FileNotFoundError:
         raise ConfigError(f"no run at {path.parent}: {path} is missing; name a folder that train.py made") from None
     except ConfigError as error:
@@ -287,23 +285,3 @@ def read_config(path: Path | str) -> Config:
         raise ConfigError((str(error) if str(path) in str(error) else f"{path}: {error}") + made) from None
     except (AttributeError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is not a run's config ({error!r}); is the folder a run?") from None
-
-
-def _drop_neutral(config: dict[str, Any]) -> None:
-    """Remove what this installation lacks and the run did not use: the settings of `LEFT`, terms and studies left off.
-
-    Another setting of a missing extension stays, and is refused as unknown.
-    """
-    for key, value in LEFT.items():
-        *path, leaf = key.split(".")
-        section = config
-        for part in path:
-            section = section.get(part, {})
-        if leaf in section and section[leaf] == value:
-            del section[leaf]
-    loss, evaluation = config.get("loss", {}), config.get("evaluation", {})
-    for name in [name for name, weight in loss.get("weights", {}).items() if name not in TERMS and weight == 0]:
-        del loss["weights"][name]
-        loss.pop(name, None)
-    for name in [name for name in evaluation.keys() - EvaluationConfig.settings().keys() if evaluation[name] is False]:
-        del evaluation[name]

@@ -14,7 +14,7 @@ from reason.losses.equilibrium import equilibrium_x, equilibrium_z, maps
 from reason.losses.halting import halt_loss, halting_head, next_value, q_continue_loss
 from reason.losses.lm import Likelihood, Reduction, lm_loss
 from reason.losses.repulsion import repulsion_x, repulsion_z
-from reason.losses.stability import TraceConfig, rh_stable_z, rh_unstable_x
+from reason.losses.stability import rh_stable_z, rh_unstable_x
 from reason.rollout import Unroll
 from reason.settings.base import BaseConfig, Need, TabledConfig
 from reason.settings.schedules import ScheduleConfig
@@ -59,7 +59,11 @@ class LossConfig(TabledConfig):
         "row, then over the rows (HRM, TRM); token: over all labelled cells of the batch (STARS)",
     )
     weights: LossWeights = Field(default_factory=LossWeights)
-    trace: TraceConfig = TraceConfig()
+    rows: int | None = Field(
+        None,
+        ge=1,
+        description="rows, the first of the batch, at which terms with Jacobians (rh_…, jsrr) are measured; none: all",
+    )
     schedules: dict[str, ScheduleConfig] = Field(
         {}, description='schedule of a term\'s weight: {"TERM": {"kind": …}}, with the keys of optimizer.schedule'
     )
@@ -126,10 +130,10 @@ TERMS: dict[str, Term] = {  # a term of one's own is one entry more
     "equil_x": Term(equilibrium_x, "x̂ as a fixed point (CMM: 1)", needs=maps),
     "equil_z": Term(equilibrium_z, "the solution z_H as a fixed point (CMM: 1)", needs=maps),
     "rh_unstable_x": Term(
-        rh_unstable_x, "Routh-Hurwitz: x̂ unstable, judged by the trace only (CMM: 10)", settings=("trace",),
+        rh_unstable_x, "Routh-Hurwitz: x̂ unstable, judged by the trace only (CMM: 10)", settings=("rows",),
         needs=maps),
     "rh_stable_z": Term(
-        rh_stable_z, "Routh-Hurwitz: z_H stable, judged by the trace only (CMM: 1e4)", settings=("trace",), needs=maps),
+        rh_stable_z, "Routh-Hurwitz: z_H stable, judged by the trace only (CMM: 1e4)", settings=("rows",), needs=maps),
     "rep_x": Term(repulsion_x, "encoded puzzles x̂ repel each other (CMM: 1e3)"),
     "rep_z": Term(repulsion_z, "high states z_H repel each other (CMM: 1e3)"),
 }  # fmt: skip

@@ -8,44 +8,34 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pydantic import Field
 from torch import Tensor
 
 from reason.dynamics.jacobian import estimated_diagonal, vjp
 from reason.models.base import State
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
-from reason.settings.base import BaseConfig
 
 
-class TraceConfig(BaseConfig):
-    """How tr J / K is measured in the Routh-Hurwitz terms."""
-
-    rows: int | None = Field(
-        None, ge=1, description="number of measured rows, from the start of the batch; none: all (ours)"
-    )
-
-
-def rh_stable_z(unroll: Unroll, config: TraceConfig) -> Tensor:
+def rh_stable_z(unroll: Unroll, rows: int | None) -> Tensor:
     """[ ReLU(tr J/K − 1) ]² with J = ∂F_H/∂z_H at (z_H, z_L), the end of the supervision step (eq. 31); a scalar.
 
     The point is not detached: the path may move to where phase volume contracts (ours).
     """
-    seen = _measured(unroll, config)
+    seen = _measured(unroll, rows)
     return seen.row_mean((_trace(seen, seen.states[-1]) - 1).relu().square())
 
 
-def rh_unstable_x(unroll: Unroll, config: TraceConfig) -> Tensor:
+def rh_unstable_x(unroll: Unroll, rows: int | None) -> Tensor:
     """[ ReLU(1 − tr J/K) ]² with J = ∂F_H/∂z_H at (x̂, z_L⁰) (eq. 32); a scalar. x̂ is not detached (ours)."""
-    seen = _measured(unroll, config)
+    seen = _measured(unroll, rows)
     return seen.row_mean((1 - _trace(seen, seen.model.input_state(seen.context))).relu().square())
 
 
-def _measured(unroll: Unroll, config: TraceConfig) -> Unroll:
+def _measured(unroll: Unroll, rows: int | None) -> Unroll:
     """The unroll of its first rows, which are a random sample, because rows hold random puzzles (ours)."""
-    if config.rows is None or config.rows >= len(unroll.active):
+    if rows is None or rows >= len(unroll.active):
         return unroll
-    few = slice(0, config.rows)
+    few = slice(0, rows)
     states = tuple(type(state)(*(z[few] for z in state)) for state in unroll.states)
     return replace(unroll, context=unroll.context.rows(few), states=states, active=unroll.active[few])
 

@@ -41,8 +41,7 @@ class Layout(nn.Module):
         structure = shape.structure
         self.shape, self.grid = shape, structure.grid
         self.outside = structure.outside if config.mixer == "local" else None
-        self.open_symbols: bool = getattr(config, "open_symbols", False)
-        self.open_cells: bool = getattr(config, "open_cells", False)
+        self.open_only: bool = getattr(config, "open_only", False)  # of symbols, else of cells
         self.symbols = len(structure.alphabet) if config.symbols else 1
         groups = [structure.partition(name) for name in structure.groups] if config.by_group else []
         self.own = MIXERS[config.mixer].constants(shape) if config.mixer in MIXERS else None
@@ -63,8 +62,8 @@ class Layout(nn.Module):
     def geometry(self, context: Context) -> Geometry:
         """The constants, and of each puzzle the positions that take part and what the mixer has constants for."""
         inside = context.mask
-        company = inside if self.open_cells or self.open_symbols else None
-        if company is not None and self.open_symbols and self.own is None:
+        company = inside if self.open_only else None
+        if company is not None and self.columns is not None and self.own is None:
             company = self._company(company)
         own = None if self.own is None else self.own(context)
         by_group = (self.pool, self.spread, self.relations, self.symbols, self.axes)
@@ -72,7 +71,7 @@ class Layout(nn.Module):
 
     def mask(self, tokens: Tensor, dtype: torch.dtype) -> Tensor | None:
         """Tokens (B, S) -> (B, S', 1): 0 at walls, or at symbols that the clues exclude; None: all take part."""
-        if self.open_symbols:
+        if self.open_only and self.columns is not None:
             return self._open(tokens)[..., None].to(dtype)
         return None if self.outside is None else (tokens != self.outside)[..., None].to(dtype)
 
@@ -101,15 +100,16 @@ class Layout(nn.Module):
 
         With symbols the first of n is that of "this cell holds it"; symbols that are not open are IMPOSSIBLE. The last
         of n are those of the other tokens, where a label may hold one: a mean over the cell. Cells without a state
-        (`open_cells`) hold the token that says so.
+        (`open_only`) hold the token that says so.
         """
-        if self.open_cells and mask is not None:  # as wide as the head, which has logits of marks too
+        if self.open_only and self.columns is None and mask is not None:
+            # as wide as the head, which has logits of marks too
             wall = torch.full_like(values[0, 0], IMPOSSIBLE).index_fill(0, values.new_tensor(self.outside).long(), 0)
             return torch.where(mask.ne(0), values, wall)
         if self.columns is None:
             return values
         scores = values[..., 0]  # (B, S·K)
-        if self.open_symbols and mask is not None:
+        if self.open_only and mask is not None:
             scores = scores.masked_fill(mask.eq(0).squeeze(-1), IMPOSSIBLE)
         scores = scores.unflatten(1, (-1, self.symbols))  # (B, S, K)
         out = scores.new_full((*scores.shape[:2], self.shape.vocab_size), IMPOSSIBLE)

@@ -121,17 +121,14 @@ class RecursiveModel(LaidOut):
             case "random":
                 z_h = normal_like(x)
                 z_l = z_h if self.config.states == 1 else normal_like(x)
-        if mask is not None and (self.config.open_symbols or self.config.open_cells):
+        if mask is not None and self.config.open_only:
             z_h, z_l = z_h * mask, z_l * mask
         return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
 
     def step(self, state: RecursiveState, context: Context) -> RecursiveState:
-        """N_H cycles. Only the last `cycles.learned` calls build a graph.
-
-        Noise, if the config has any, is added in training, and with `noise_when=always` at evaluation too.
-        """
+        """N_H cycles. Only the last `cycles.learned` calls build a graph. Noise is added in training only."""
         c = self.config
-        noise: Noise = c.noise if self.training or c.noise_when == "always" else "none"
+        noise: Noise = c.noise if self.training else "none"
         if self.stepper is not None and noise == "none" and (after := self.stepper(self, state, context)) is not None:
             return after
         f_l, f_h = self._functions(context)

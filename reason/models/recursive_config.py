@@ -13,8 +13,6 @@ from reason.models.recursion import Cycles
 from reason.nn.mlp import Activation
 from reason.settings.base import Readable, Resumable, When
 
-NOISY = When("noise", "additive", "multiplicative")
-
 
 class RecursiveConfig(MixingConfig):
     """The settings in which HRM, TRM and CMM differ."""
@@ -26,15 +24,11 @@ class RecursiveConfig(MixingConfig):
     )
     separate_networks: bool = Field(False, description="HRM: F_H and F_L have their own weights")
     activation: Activation = Field("silu", description="of the gates")
-    open_symbols: bool = Field(
+    open_only: bool = Field(
         False,
-        description="leave out the positions whose symbol the clues exclude; needs model.symbols=true, and groups "
-        "whose cells hold different symbols; a kernel (model.fused) then does about a third of the work",
-    )
-    open_cells: bool = Field(
-        False,
-        description="leave out the cells outside the board (a maze's walls), which have no state and answer their own "
-        "token; needs model.mixer=local; a kernel (model.fused) then does about half of the work",
+        description="leave out positions that take no part: with model.symbols=true those whose symbol the clues "
+        "exclude (the cells of a group must hold different symbols); with model.mixer=local the cells outside the "
+        "board, such as a maze's walls; a kernel (model.fused) then does a third to a half of the work",
     )
     puzzle_emb_len: int = Field(
         16, ge=0, le=100_000, description="P, number of tokens before the cells; they contain the puzzle embedding"
@@ -63,11 +57,10 @@ class RecursiveConfig(MixingConfig):
         "1/N_L of its own speed (eq. 19)",
     )
     noise: Readable[Noise] = Field(
-        "none", description="noise that is added after every call (NSDE); multiplicative: noise times F(z)"
+        "none", description="noise that is added after every call in training (NSDE); multiplicative: noise times F(z)"
     )
-    sigma: Annotated[Readable[float], NOISY] = Field(0.01, gt=0, description="σ, magnitude of the noise")
-    noise_when: Annotated[Readable[Literal["training", "always"]], NOISY] = Field(
-        "training", description="training: noise only in training; always: noise also in evaluation"
+    sigma: Annotated[float, When("noise", "additive", "multiplicative")] = Field(
+        0.01, gt=0, description="σ, magnitude of the noise"
     )
     gradient_checkpointing: Resumable[bool] = Field(
         False, description="recompute each call in the backward pass: less memory, about 1.3 × the time"
@@ -93,14 +86,12 @@ class RecursiveConfig(MixingConfig):
             raise ValueError(f"the mixer {self.mixer} knows no cells but the puzzle's: type model.puzzle_emb_len=0")
         if self.cycles.learned > self.cycles.calls:
             raise ValueError(f"gradient={self.gradient} exceeds the {self.cycles.calls} calls of a step: name fewer")
-        if self.open_symbols and not self.symbols:
-            raise ValueError("open_symbols=true is for a position per symbol: type model.symbols=true")
-        if self.open_cells and self.mixer != "local":
-            raise ValueError("open_cells=true is for neighbours on a grid: type model.mixer=local")
-        if (self.open_symbols or self.open_cells) and self.noise == "additive":
+        if self.open_only and not self.symbols and self.mixer != "local":
+            raise ValueError("open_only=true leaves out symbols or cells: type model.symbols=true or model.mixer=local")
+        if self.open_only and self.noise == "additive":
             raise ValueError(
                 "additive noise would move positions that are left out: type model.noise=multiplicative, or "
-                f"model.{'open_symbols' if self.open_symbols else 'open_cells'}=false"
+                "model.open_only=false"
             )
         if self.states == 1 and self.separate_networks:
             raise ValueError("a single state has one network: type model.separate_networks=false")
@@ -120,10 +111,10 @@ class RecursiveConfig(MixingConfig):
     def lacking(self, shape: Shape) -> str | None:
         """Positions are left out by what the set says of them."""
         structure = shape.structure
-        if self.open_cells and structure.outside is None:
-            return "model.open_cells=true leaves out what lies beyond the edge, and the set declares no token for it"
-        if self.open_symbols and (structure.values or not structure.groups):
-            return "model.open_symbols=true is for symbols that groups hold once, and the set declares none"
+        if self.open_only and not self.symbols and structure.outside is None:
+            return "model.open_only=true leaves out what lies beyond the edge, and the set declares no token for it"
+        if self.open_only and self.symbols and (structure.values or not structure.groups):
+            return "model.open_only=true is for symbols that groups hold once, and the set declares none"
         return super().lacking(shape)
 
     @property

@@ -18,9 +18,8 @@ def halting_read(config: Config) -> Halting | None:
 
 
 def idle(config: Config) -> dict[str, str]:
-    """{"section.key": why} for settings that change no number of a trained model: noise of training only among them."""
-    noisy = getattr(config.model, "noise_when", "always") != "training"
-    return config.idle | ({} if noisy else dict.fromkeys(("model.noise", "model.sigma"), "model.noise_when=training"))
+    """{"section.key": why} for settings that change no number of a trained model."""
+    return config.idle | {"model.noise": "it is only added in training"}
 
 
 def idle_lines(changes: Changes, idle: Mapping[str, str], where: str) -> list[str]:

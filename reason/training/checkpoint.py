@@ -27,6 +27,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from reason.config.describe import has_mark
+from reason.config.older import renewed
 from reason.config.overrides import leaves
 from reason.errors import ConfigError, first_fault
 from reason.files import read_json
@@ -217,8 +218,8 @@ def refuse_other_config(saved: dict[str, Any], present: dict[str, Any], folder: 
 
     A setting that only one of the two has, because of another version, is no difference.
     """
-    now = leaves(present)
-    for key, was in leaves(saved).items():
+    now = leaves(renewed(present))
+    for key, was in leaves(renewed(saved)).items():
         if key in now and now[key] != was and not has_mark(key, Mark.RESUMABLE):
             raise ConfigError(
                 f"{folder} was made with {key}={was}, config.json has {now[key]}: put {was} back, or start another run"

@@ -25,9 +25,11 @@ Decay = Annotated[float, Field(ge=0, lt=1)]
 class OptimizerConfig(BaseConfig):
     """How weights move."""
 
-    kind: Literal["adam-atan2", "adamw", "muon"] = Field(
+    kind: Literal["adam-atan2", "adam-atan2-outside", "adamw", "muon"] = Field(
         "adam-atan2",
-        description="adam-atan2 (HRM, TRM, CMM); AdamW; Muon for the matrices of the networks and AdamW for the rest",
+        description="adam-atan2: bias correction of the first moment inside the arctangent (adam-atan2-pytorch, which "
+        "CMM cites); adam-atan2-outside: outside (the fused package of HRM and TRM: the first step is 27 % larger, "
+        "after 40 steps less than 1 %); adamw; muon for the matrices of the networks and AdamW for the rest",
     )
     muon_lr: Annotated[float, When("kind", "muon")] = Field(
         0.02, gt=0, le=1000, description="learning rate of Muon's matrices"
@@ -35,13 +37,7 @@ class OptimizerConfig(BaseConfig):
     lr: float = Field(1e-4, gt=0, le=1000, description="learning rate of the weights")
     betas: tuple[Decay, Decay] = Field((0.9, 0.95), description="decay of the two moments, as [0.9,0.95]")
     eps: float | None = Field(
-        None, ge=0, description="ε, added to √v̂, also in atan2(m̂, √v̂ + ε) (CMM); none: 0 for adam-atan2, else 1e-8"
-    )
-    bias_correction: Annotated[Literal["inside", "outside"], When("kind", "adam-atan2")] = Field(
-        "inside",
-        description="adam-atan2: bias correction of the first moment: inside the arctangent (adam-atan2-pytorch, which "
-        "CMM cites), or outside (the fused package of HRM and TRM: the first step is 27 % larger, after 40 steps less "
-        "than 1 %)",
+        None, ge=0, description="ε, added to √v̂, also in atan2(m̂, √v̂ + ε) (CMM); none: 0 of adam-atan2, else 1e-8"
     )
     weight_decay: float = Field(0.1, ge=0, description="decoupled: p ← p(1 − lr·wd)")
     grad_clip: float | None = Field(
@@ -96,9 +92,9 @@ class AdamAtan2(torch.optim.Optimizer):
     """p ← p(1 − lr·wd) − lr·atan2(m̂, √v̂ + ε), moments m, v as Adam's, m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ).
 
     The forms that no package has (`build_optimizer`). atan2 needs no ε, yet CMM's tables 8 to 11 tune one; it is added
-    where Adam has it (ours). With the bias correction "outside", as in the fused CUDA package of HRM and TRM, it is
-    p ← p(1 − lr·wd) − lr/(1 − β₁ᵗ)·atan2(m, √v̂ + ε). With ε = 0 and "inside" it is that of adam-atan2-pytorch, to
-    the bit.
+    where Adam has it (ours). With the bias correction outside, as in the fused CUDA package of HRM and TRM, it is
+    p ← p(1 − lr·wd) − lr/(1 − β₁ᵗ)·atan2(m, √v̂ + ε). With ε = 0 and inside it is that of adam-atan2-pytorch, to the
+    bit.
     """
 
     def __init__(self, parameters: list[nn.Parameter], config: OptimizerConfig):
@@ -119,7 +115,7 @@ class AdamAtan2(torch.optim.Optimizer):
         if not state:
             state |= {"steps": 0, "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
         state["steps"] += 1
-        correction, outside = 1 / (1 - beta1 ** state["steps"]), c.bias_correction == "outside"
+        correction, outside = 1 / (1 - beta1 ** state["steps"]), c.kind == "adam-atan2-outside"
         first = state["exp_avg"].lerp_(gradient, 1 - beta1)
         second = state["exp_avg_sq"].lerp_(gradient * gradient, 1 - beta2)
         size = second.mul(1 / (1 - beta2 ** state["steps"])).sqrt_().add_(c.eps or 0.0)
@@ -191,9 +187,8 @@ def build_optimizer(
     if config.kind == "adamw":
         eps = 1e-8 if config.eps is None else config.eps
         return torch.optim.AdamW(weights, config.lr, config.betas, eps, config.weight_decay)
-    rates: dict[str, Any] = {"lr": config.lr, "betas": config.betas, "weight_decay": config.weight_decay}
-    if config.bias_correction == "inside" and not config.eps:
-        return adam_atan2_pytorch.AdamAtan2(weights, a=1.0, **rates)
+    if config.kind == "adam-atan2" and not config.eps:
+        return adam_atan2_pytorch.AdamAtan2(weights, config.lr, config.betas, config.weight_decay, a=1.0)
     return AdamAtan2(weights, config)
 
 

@@ -142,15 +142,6 @@ def test_a_trained_map_is_read_as_an_ode_and_with_noise(sudoku_4x4: Path, here: 
     assert cells(*still, "model.substeps=1", "name=euler") == plain
     for words in (["integrator=rk4", "model.substeps=2"], ["integrator=heun"], ["equation=averaged"]):
         assert len(cells(*still, f"model.{words[0]}", *words[1:])) == 2
-    assert (
-        len(
-            cells(
-                "model.noise_when=always",
-                "model.sigma=2",
-            )
-        )
-        == 2
-    )
     refusal("evaluate runs/mine model.integrator=rk4", "type model.noise=none")
 
 

@@ -19,7 +19,7 @@ from reason.nn.norms import rms_norm
 
 GROUPS = {"mixer": "groups", "positions": "none", "hidden_size": 8, "num_heads": 1, "expansion": 2}
 SYMBOLS = GROUPS | {"symbols": True}
-OPEN = SYMBOLS | {"open_symbols": True}
+OPEN = SYMBOLS | {"open_only": True}
 LOCAL = GROUPS | {"mixer": "local"}
 ROTARY = GROUPS | {"mixer": "attention", "positions": "rotary-2d", "num_heads": 2}
 RECURSIVE: dict[str, Any] = {"puzzle_emb_len": 0, "h_cycles": 2, "l_cycles": 2, "q_from": "mean"}
@@ -189,7 +189,7 @@ def test_walls_left_out_change_no_answer_of_a_free_cell(neighbourhood: str, init
     tokens = torch.randint(1, 5, (3, 25))
     wall = tokens == 1
     everywhere, _ = run(make("recursive", Maze(5), settings), tokens, steps=3)
-    model = make("recursive", Maze(5), settings | {"open_cells": True})
+    model = make("recursive", Maze(5), settings | {"open_only": True})
     logits, _ = run(model, tokens, steps=3)
     close(logits[~wall], everywhere[~wall])
     assert logits[wall].argmax(-1).unique().tolist() == [1]
@@ -271,7 +271,7 @@ def test_what_a_model_cannot_read_it_says() -> None:
     with pytest.raises(ConfigError, match="symbols that groups hold once"):
         build_model(RecursiveConfig(**RECURSIVE | OPEN), Shape(seq_len=16, vocab_size=6, structure=alone))
     with pytest.raises(ConfigError, match="the set declares no token for it"):
-        build_model(RecursiveConfig(**RECURSIVE | LOCAL | {"open_cells": True}), shape(Sudoku(4)))
+        build_model(RecursiveConfig(**RECURSIVE | LOCAL | {"open_only": True}), shape(Sudoku(4)))
 
 
 @pytest.mark.parametrize(
@@ -281,10 +281,9 @@ def test_what_a_model_cannot_read_it_says() -> None:
         (LOCAL | {"symbols": True}, r"type model\.mixer=groups"),
         (LOCAL | {"puzzle_emb_len": 4}, r"type model\.puzzle_emb_len=0"),
         (ROTARY | {"hidden_size": 12}, "divisible by 4"),
-        (GROUPS | {"open_symbols": True}, r"type model\.symbols=true"),
+        (GROUPS | {"open_only": True}, r"type model\.symbols=true"),
         (OPEN | {"noise": "additive"}, r"type model\.noise=multiplicative"),
-        (LOCAL | {"open_cells": True, "noise": "additive"}, r"model\.open_cells=false"),
-        (GROUPS | {"open_cells": True}, r"type model\.mixer=local"),
+        (LOCAL | {"open_only": True, "noise": "additive"}, r"model\.open_only=false"),
         (GROUPS | {"gradient": 7}, "exceeds the 6 calls of a step"),
         (GROUPS | {"expansion": 0.01}, r"type model\.expansion=1"),
     ],

@@ -27,15 +27,13 @@ def test_a_model_of_the_package_writes_below_no_run_of_that_name(half: Path, her
 
 
 def test_settings_of_a_model_that_change_nothing_are_named(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    loud = ["model.noise=additive", "model.sigma=100"]
-    words = ["evaluate", "half", "steps=1", *loud]
-    said = [f"{pair} changes nothing in this evaluation: model.noise_when=training" for pair in loud]
-    output(words, *said)
-    assert "changes nothing" not in output([*words, "model.noise_when=always"])
-    main(["solve", "half", BOARD, "steps=1", "--restarts", "2", "--json", *loud])
+    loud = "model.noise=additive"
+    said = f"{loud} changes nothing in this evaluation: it is only added in training"
+    output(["evaluate", "half", "steps=1", loud], said)
+    main(["solve", "half", BOARD, "steps=1", "--restarts", "2", "--json", loud])
     streams = capsys.readouterr()
     json.loads(streams.out)
-    assert [line.replace("answer", "evaluation") for line in streams.err.splitlines()] == said
+    assert streams.err.replace("answer", "evaluation").strip() == said
 
 
 def test_a_set_that_gives_no_name_asks_for_one(half: Path, here: Path) -> None:

@@ -23,8 +23,8 @@ BETAS = (0.9, 0.95)
 FORMS = {
     "the library's": {},
     "ε": {"eps": 0.5},
-    "outside": {"bias_correction": "outside"},
-    "outside, ε": {"bias_correction": "outside", "eps": 0.5},
+    "outside": {"kind": "adam-atan2-outside"},
+    "outside, ε": {"kind": "adam-atan2-outside", "eps": 0.5},
 }
 
 
@@ -48,7 +48,7 @@ def moved(
 def test_each_form_of_adam_atan2_is_its_formula(form: str) -> None:
     config = OptimizerConfig(lr=0.01, weight_decay=0.3, betas=BETAS, **FORMS[form])
     start, gradients, end = moved(config)
-    outside = config.bias_correction == "outside"
+    outside = config.kind == "adam-atan2-outside"
     expected = reference.adam_atan2(start, gradients, 0.01, BETAS, 0.3, config.eps or 0, outside)
     np.testing.assert_allclose(end, expected, atol=1e-6)
 

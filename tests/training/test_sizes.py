@@ -44,7 +44,7 @@ def test_batches_come_by_size_in_turn_and_each_size_keeps_its_own_carry(
 
 
 @pytest.mark.parametrize(
-    ("stop", "changes"), [(2, {}), (1, {"model.open_cells": "true", "model.noise": "multiplicative"})], ids=str
+    ("stop", "changes"), [(2, {}), (1, {"model.open_only": "true", "model.noise": "multiplicative"})], ids=str
 )
 def test_a_resumed_run_is_the_one_that_did_not_stop(
     stop: int, changes: dict[str, str], tiny: Config, mazes: dict[int, Path], tmp_path: Path
@@ -55,7 +55,7 @@ def test_a_resumed_run_is_the_one_that_did_not_stop(
 def test_a_run_on_two_sizes_evaluates_and_solves_a_third(mazes: dict[int, Path], tmp_path: Path) -> None:
     run = tmp_path / "run"
     changes = {"model.hidden_size": "8", "model.num_heads": "1", "model.expansion": "1", "training.steps": "2"}
-    changes["model.open_cells"] = "true"
+    changes["model.open_only"] = "true"
     words = [f"{key}={value}" for key, value in (LOCAL | changes | {"training.batch_size": "4"}).items()]
     assert main(["train", "sudoku-4x4", f"data={mazes[4]},{mazes[5]}", f"run={run}", *words]) == 0
     assert main(["evaluate", str(run), f"data={mazes[7]}", "steps=2"]) == 0

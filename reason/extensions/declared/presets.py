@@ -16,7 +16,7 @@ from reason.models.base import Shape
 from reason.presets import BASES, Preset, add_presets
 
 SAMPLE = 4  # puzzles that tell which relations a page has, for a preset's number of parameters
-NARROW: Changes = {"model.hidden_size": 32, "model.open_symbols": True}  # as sudoku-9x9
+NARROW: Changes = {"model.hidden_size": 32, "model.open_only": True}  # as sudoku-9x9
 PAGES: dict[str, tuple[int, Changes]] = {  # training puzzles, and what `declared_puzzle` is changed by
     "killer": (2500, {}),
     "futoshiki": (2500, {}),

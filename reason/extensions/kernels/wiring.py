@@ -79,7 +79,7 @@ class WholeStep:
             self.constants[cells] = _groups(layout, config), _taps(layout, config)
         groups, taps = self.constants[cells]
         opened = x.new_ones(x.shape[:2]) if mask is None else mask.squeeze(-1)
-        idle = layout.outside is None or layout.open_cells
+        idle = layout.outside is None or layout.open_only
         own: Any = layout.own
         instances, kinds = (None, None) if own is None else own.all_instances(context)
         values = config.values_of(layout.shape) > 0

@@ -30,9 +30,6 @@ class JsrrConfig(BaseConfig):
     iterations: int = Field(
         1, ge=1, le=1000, description="K, number of Jacobian products; 1: Algorithm 1; 2: eq. 3, read literally"
     )
-    rows: int | None = Field(
-        None, ge=1, description="number of measured rows, from the start of the batch; none: all (ours)"
-    )
 
 
 def constant_weights(config: Config) -> Iterator[Need]:
@@ -41,7 +38,7 @@ def constant_weights(config: Config) -> Iterator[Need]:
     yield Need(config.balance.kind == "fixed", "loss weights that no balancer moves", "balance.kind=fixed")
 
 
-def jsrr_loss(unroll: Unroll, config: JsrrConfig) -> Tensor:
+def jsrr_loss(unroll: Unroll, rows: int | None, config: JsrrConfig) -> Tensor:
     """Mean over active rows of ‖j‖² after K times j = J v, v = j/‖j‖ (STARS eq. 3, Algorithm 1), J at the last state.
 
     J belongs to one loop of a looped model, and to one H-cycle of a recursive one. v is a random unit vector of each
@@ -50,7 +47,7 @@ def jsrr_loss(unroll: Unroll, config: JsrrConfig) -> Tensor:
     the map adds it. With K = 1 and random v this is a Frobenius estimate, E‖J v‖² = ‖J‖²_F/N over the N numbers of the
     map (S'·D of a state), not a spectral radius; with growing K it nears |λ₁|² where a real eigenvalue dominates.
     """
-    last, few = unroll.states[-1], slice(0, config.rows)
+    last, few = unroll.states[-1], slice(0, rows)
     state = type(last)(*(at_least_float32(z.detach())[few] for z in last))
     f, z = unroll.model.map_inside(state, unroll.context.at_least_float32().rows(few), "cycle")
     v = _unit(normal_like(z))

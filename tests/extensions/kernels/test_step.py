@@ -24,11 +24,11 @@ WALLS: dict[str, Any] = {"mixer": "local", "neighbourhood": "von-neumann", "hidd
 NEAR = {torch.bfloat16: 1.1, torch.float32: 2.5}  # of torch's distance; in float32 the order of sums decides
 CASES: dict[str, dict[str, Any]] = {
     "one state": GROUPS | {"states": 1, "gradient": "all-cycles"},
-    "open symbols": GROUPS | {"states": 1, "gradient": "all-cycles", "open_symbols": True, "initial": "random"},
-    "TRM": GROUPS | {"open_symbols": True},
+    "open symbols": GROUPS | {"states": 1, "gradient": "all-cycles", "open_only": True, "initial": "random"},
+    "TRM": GROUPS | {"open_only": True},
     "HRM": GROUPS | {"separate_networks": True, "gradient": "last-call"},
     "one layer twice": GROUPS | {"num_layers": 1, "repeats": 2, "activation": "tanh", "hidden_size": 64},
-    "wide": GROUPS | {"hidden_size": 96, "expansion": 2, "open_symbols": True},
+    "wide": GROUPS | {"hidden_size": 96, "expansion": 2, "open_only": True},
     "symbols without groups": GROUPS | {"states": 1, "h_cycles": 1, "l_cycles": 1},
     "groups of two sizes": GROUPS,
     "cells alone": GROUPS | {"symbols": False},
@@ -36,17 +36,17 @@ CASES: dict[str, dict[str, Any]] = {
     "narrow walls": WALLS | {"states": 1, "hidden_size": 32, "expansion": 1},
     "an inner width of 96": GROUPS | {"states": 1, "hidden_size": 48},
     "two states among walls": WALLS | {"initial": "input"},
-    "walls left out": WALLS | {"states": 1, "open_cells": True, "initial": "random"},
-    "walls left out of two states": WALLS | {"open_cells": True, "hidden_size": 48, "expansion": 2},
-    "walls left out, tanh": WALLS | {"states": 1, "open_cells": True, "activation": "tanh"},
+    "walls left out": WALLS | {"states": 1, "open_only": True, "initial": "random"},
+    "walls left out of two states": WALLS | {"open_only": True, "hidden_size": 48, "expansion": 2},
+    "walls left out, tanh": WALLS | {"states": 1, "open_only": True, "activation": "tanh"},
     "groups of one": GROUPS | ONCE | {"symbols": False, "states": 1, "hidden_size": 64},
     "relations": GROUPS | ONCE | {"mixer": "relations", "states": 1},
     "relations of values": GROUPS | ONCE | {"mixer": "relations", "states": 1, "hidden_size": 48},
     "relations of values, without groups": GROUPS | ONCE | {"mixer": "relations", "hidden_size": 64},
     "relations of cells": GROUPS | ONCE | {"mixer": "relations", "symbols": False, "activation": "tanh"},
     "relations without groups": GROUPS | ONCE | {"mixer": "relations", "symbols": False},
-    "open symbols in relations": GROUPS | ONCE | {"mixer": "relations", "open_symbols": True},
-    "open symbols in relations of one state": GROUPS | ONCE | {"mixer": "relations", "states": 1, "open_symbols": True},
+    "open symbols in relations": GROUPS | ONCE | {"mixer": "relations", "open_only": True},
+    "open symbols in relations of one state": GROUPS | ONCE | {"mixer": "relations", "states": 1, "open_only": True},
     "values alone": GROUPS | ONCE | {"mixer": "relations"},
 }
 LESS = Relation(name="less", places=2, instances=((0, 1), (7, 1), (8, 14)))
@@ -114,7 +114,7 @@ def a_step(case: str, dtype: torch.dtype, fused: bool) -> list[Tensor]:
     generator = torch.Generator().manual_seed(3)
     inside = context.mask
     start = [torch.randn(context.x.shape, generator=generator).bfloat16().to(dtype) for _ in range(2)]
-    if (model.config.open_symbols or model.config.open_cells) and inside is not None:
+    if (model.config.open_only) and inside is not None:
         start = [z * inside for z in start]
     x = context.x.detach().bfloat16().to(dtype).requires_grad_()
     context = replace(context, x=x)

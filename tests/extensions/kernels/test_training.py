@@ -78,7 +78,7 @@ def test_other_machines_are_refused(narrow: Config, tmp_path: Path, monkeypatch:
     assert resolve(narrow, [preset("sudoku-4x4").shape], torch.device("meta"))[0].model.fused == "auto"
 
 
-OPENED = {"model.mixer": "groups", "model.symbols": "true", "model.open_symbols": "true", "model.initial": "random"}
+OPENED = {"model.mixer": "groups", "model.symbols": "true", "model.open_only": "true", "model.initial": "random"}
 
 
 @needed

@@ -70,7 +70,7 @@ def test_products_with_the_full_jacobian(config: LoopedConfig | RecursiveConfig)
     full = jacobian(seen)
     for iterations in (1, 3):
         torch.manual_seed(5)
-        got = jsrr_loss(seen, JsrrConfig(iterations=iterations))
+        got = jsrr_loss(seen, None, JsrrConfig(iterations=iterations))
         torch.manual_seed(5)
         v = first_direction(seen.model.map(seen.states[-1], seen.context, "cycle")[1].detach())
         for _ in range(iterations):
@@ -83,10 +83,10 @@ def test_products_with_the_full_jacobian(config: LoopedConfig | RecursiveConfig)
 def test_many_products_find_a_real_dominant_eigenvalue_and_one_estimates_the_frobenius_norm() -> None:
     basis = torch.linalg.qr(torch.randn(4, 4, dtype=torch.float64))[0]
     matrix = basis @ torch.diag(torch.tensor([-1.3, 0.9, 0.5, 0.1], dtype=torch.float64)) @ basis.T
-    assert jsrr_loss(linear(matrix), JsrrConfig(iterations=60)).item() == pytest.approx(1.3**2)
-    one = jsrr_loss(linear(matrix, rows=20_000), JsrrConfig(iterations=1)).item()
+    assert jsrr_loss(linear(matrix), None, JsrrConfig(iterations=60)).item() == pytest.approx(1.3**2)
+    one = jsrr_loss(linear(matrix, rows=20_000), None, JsrrConfig(iterations=1)).item()
     assert one == pytest.approx(matrix.square().sum().item() / 4, rel=0.03)
-    assert jsrr_loss(linear(0 * matrix), JsrrConfig(iterations=3)).item() == 0
+    assert jsrr_loss(linear(0 * matrix), None, JsrrConfig(iterations=3)).item() == 0
 
 
 def test_the_gradient_is_that_of_the_formula() -> None:
@@ -95,7 +95,7 @@ def test_the_gradient_is_that_of_the_formula() -> None:
     weight = seen.model.block.blocks[0].mlp.up.weight
     f, z = seen.model.map(LoopedState(seen.states[-1].z.detach()), seen.context.detach(), "cycle")
     torch.manual_seed(3)
-    (got,) = torch.autograd.grad(jsrr_loss(seen, JsrrConfig(iterations=2)).double(), weight)
+    (got,) = torch.autograd.grad(jsrr_loss(seen, None, JsrrConfig(iterations=2)).double(), weight)
     torch.manual_seed(3)
     v = torch.einsum("bij,bj->bi", full_jacobian(f, z).detach(), first_direction(z))
     v = v / v.norm()
