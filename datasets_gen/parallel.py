@@ -12,14 +12,14 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import partial
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from datasets_gen.layout import DatasetError
 from datasets_gen.progress import Progress
 
 Task = TypeVar("Task")
-Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 
 ORDER = ("train", "test", "validation")  # of generation: a validation split, asked for or not, changes no other
@@ -51,36 +50,51 @@ def share(count: int) -> int:
     return count if part is None else -(-count // part.of)
 
 
+class Chunk(NamedTuple):
+    """One task of a generator: random puzzles of a kind, drawn from the generator that (seed, split, number) names."""
+
+    kind: Any  # what the family must know to draw them
+    seed: int
+    split: int  # its place in `ORDER`
+    number: int
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The random generator of this task alone."""
+        return seeded(self.seed, self.split, self.number)
+
+
 def distinct(
-    make: Callable[[Task], Chunk],
-    task: Callable[[str, int], Task],
+    make: Callable[[Chunk], Sequence[tuple[Any, Result]]],
+    kind: Any,
     counts: Mapping[str, int],
+    seed: int,
     processes: int | None,
     what: str,
-    hopeless: Callable[[int, int], str | None],
-    signed: Callable[[Chunk], Iterable[tuple[Any, Result]]] = iter,  # type: ignore[assignment]  # chunks of pairs
+    hopeless: Callable[[list[Any], int], str | None],
 ) -> dict[str, list[Result]]:
-    """By split, the first `counts` items of the chunks make(task(split, number)), number 0, 1, …; no two are alike.
+    """By split, the first `counts` items that the chunks of a kind bring, number 0, 1, …; no two are alike.
 
-    signed: the items of a chunk with their signatures, equal for items that are alike. hopeless: why to give up after
-    so many chunks in a row that brought nothing to so many items; None: go on. A process that makes a part of the set
-    looks for its share of the items.
+    make: (signature, item) of a chunk's draws; equal signatures for items that are alike, None for a draw that failed.
+    hopeless: why to give up after these results in a row without a new item, and so many items before; None: go on.
+    A process that makes a part of the set looks for its share of the items.
     """
     seen: set[Any] = set()
     found: dict[str, list[Result]] = {}
     for split in (split for split in ORDER if counts.get(split)):
-        chosen, count, barren = found.setdefault(split, []), share(counts[split]), 0
+        chosen, count, barren = found.setdefault(split, []), share(counts[split]), list[Any]()
+        chunks = map(partial(Chunk, kind, seed, ORDER.index(split)), itertools.count())
         with Progress(total=count, desc=f"{split}: {what}", unit="puzzle") as bar:
-            for chunk in ordered_map(make, map(partial(task, split), itertools.count()), processes):
+            for made in ordered_map(make, chunks, processes):
                 before = len(chosen)
-                for signature, item in signed(chunk):
-                    if signature not in seen and len(chosen) < count:
+                for signature, item in made:
+                    if signature is not None and signature not in seen and len(chosen) < count:
                         seen.add(signature)
                         chosen.append(item)
                 bar.update(len(chosen) - before)
                 if len(chosen) == count:
                     break
-                barren = 0 if len(chosen) > before else barren + 1
+                barren = [] if len(chosen) > before else [*barren, made]
                 if why := hopeless(barren, len(seen)):
                     raise DatasetError(why)
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.maze import Maze
 from datasets_gen.maze.paths import FREE, GOAL, search_mazes, solve
-from datasets_gen.parallel import ORDER, distinct, seeded
+from datasets_gen.parallel import ORDER, Chunk, distinct, seeded
 
 DRAWS = 40_000  # random mazes per task
 PILOT = 200_000  # random mazes from which the largest weight is estimated
@@ -96,17 +95,6 @@ class Kind:
     unique: bool
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """One task: `DRAWS` random mazes, drawn from the generator that (seed, split, number) names, thinned by weight."""
-
-    kind: Kind
-    seed: int
-    split: int
-    number: int
-    heaviest: float = 0.0  # weight that is always kept
-
-
 def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes: int | None = None) -> dict[str, Split]:
     """Splits of `counts` mazes; ratings are path cells with both ends.
 
@@ -119,18 +107,12 @@ def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes:
     free = (1 - kind.lowest) * kind.size**2
     if not 2 <= kind.min_path <= free:
         raise DatasetError(f"--min-path {kind.min_path}: choose from 2 to well below {free:.0f}, the free cells")
-    puzzle, heaviest = Maze(kind.size), _heaviest(kind, seed)
 
-    def task(split: str, number: int) -> Chunk:
-        return Chunk(kind, seed, ORDER.index(split), number, heaviest)
+    def hopeless(barren: list[Any], found: int) -> str | None:
+        return _barren(kind, found) if len(barren) == PATIENCE else None
 
-    def hopeless(barren: int, found: int) -> str | None:
-        return _barren(kind, found) if barren == PATIENCE else None
-
-    def signed(chunk: np.ndarray) -> Iterable[tuple[int, np.ndarray]]:
-        return zip(puzzle.signatures(chunk, chunk).tolist(), chunk, strict=True)
-
-    found = distinct(maze_chunk, task, counts, processes, f"{kind.size}x{kind.size} maze", hopeless, signed)
+    what = f"{kind.size}x{kind.size} maze"
+    found = distinct(maze_chunk, (kind, _heaviest(kind, seed)), counts, seed, processes, what, hopeless)
     splits = {}
     for name, mazes in ((name, np.array(some)) for name, some in found.items()):
         labels, lengths, _ = solve(mazes)
@@ -138,18 +120,21 @@ def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes:
     return splits
 
 
-def maze_chunk(chunk: Chunk) -> np.ndarray:
-    """The mazes (N, S) of one task; N is often 0."""
-    rng = seeded(chunk.seed, chunk.split, chunk.number)
-    kept = _far(chunk.kind, DRAWS, rng)
+def maze_chunk(chunk: Chunk) -> list[tuple[int, np.ndarray]]:
+    """The mazes (S,) of `DRAWS` random ones, thinned by weight, with their signatures; often none.
+
+    The kind of the chunk is the mazes' `Kind`, and the weight that is always kept.
+    """
+    (kind, heaviest), rng = chunk.kind, chunk.rng
+    kept = _far(kind, DRAWS, rng)
     weights = kept[:, -1]
-    mazes = kept[rng.random(len(kept)) * chunk.heaviest < weights, :-1].astype(np.uint8)
+    mazes = kept[rng.random(len(kept)) * heaviest < weights, :-1].astype(np.uint8)
     for maze in mazes:  # one of its far goals is left
         goals = np.flatnonzero(maze == GOAL)
         chosen = goals[int(rng.random() * len(goals))]
         maze[goals] = FREE
         maze[chosen] = GOAL
-    return mazes
+    return list(zip(Maze(kind.size).signatures(mazes, mazes).tolist(), mazes, strict=True))
 
 
 def _far(kind: Kind, draws: int, rng: np.random.Generator) -> np.ndarray:

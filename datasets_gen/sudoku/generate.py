@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.layout import DatasetError, Split
-from datasets_gen.parallel import ORDER, distinct, seeded
+from datasets_gen.parallel import Chunk, distinct
 from datasets_gen.plugins import installed
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.sudoku.signature import signatures
@@ -73,23 +73,15 @@ def run(options: argparse.Namespace) -> None:
     save(options, Sudoku(size), splits, {"size": size, **chosen}, {})
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """One task: `CHUNK` random boards, drawn from the generator that (seed, split, number) names."""
-
-    size: int
-    clues: int | None
-    seed: int
-    split: int
-    number: int
-
-
 def random_chunk(chunk: Chunk) -> list[tuple[int, Puzzle]]:
-    """The puzzles of one task with their signatures: `CHUNK`, or fewer where thinning ended above the asked clues."""
-    rng = seeded(chunk.seed, chunk.split, chunk.number)
-    answers = np.array([full_grid(chunk.size, rng) for _ in range(CHUNK)])
-    questions = np.array([thin(answer, rng, clues=chunk.clues or 0) for answer in answers])
-    kept = (questions > 0).sum(1) == chunk.clues if chunk.clues else np.ones(CHUNK, bool)
+    """The puzzles of `CHUNK` random boards with their signatures; left out where thinning ended above the asked clues.
+
+    The kind of the chunk is the size, and the clues or None.
+    """
+    (size, clues), rng = chunk.kind, chunk.rng
+    answers = np.array([full_grid(size, rng) for _ in range(CHUNK)])
+    questions = np.array([thin(answer, rng, clues=clues or 0) for answer in answers])
+    kept = (questions > 0).sum(1) == clues if clues else np.ones(CHUNK, bool)
     questions, answers = questions[kept], answers[kept]
     return list(zip(signatures(questions, answers).tolist(), zip(questions, answers, strict=True), strict=True))
 
@@ -102,19 +94,17 @@ def random_splits(
     if clues is not None and not fewest <= clues <= most:
         raise DatasetError(f"--clues {clues}: choose {fewest} to {most}, or none for minimal puzzles")
 
-    def task(split: str, number: int) -> Chunk:
-        return Chunk(size, clues, seed, ORDER.index(split), number)
-
-    def hopeless(barren: int, found: int) -> str | None:
-        if barren * CHUNK <= 20_000 + 20 * found:
+    def hopeless(barren: list[Any], found: int) -> str | None:
+        if (boards := len(barren) * CHUNK) <= 20_000 + 20 * found:
             return None
         kind = "minimal puzzles" if clues is None else f"puzzles with {clues} clues"
         return (
-            f"only {found} different {kind} were found, and {barren * CHUNK:,} more boards brought none; "
+            f"only {found} different {kind} were found, and {boards:,} more boards brought none; "
             "ask for fewer puzzles, another number of clues or a larger board"
         )
 
-    found: dict[str, list[Puzzle]] = distinct(random_chunk, task, counts, processes, f"{size}x{size} Sudoku", hopeless)
+    what = f"{size}x{size} Sudoku"
+    found: dict[str, list[Puzzle]] = distinct(random_chunk, (size, clues), counts, seed, processes, what, hopeless)
     columns: dict[str, np.ndarray] = {
         name: np.array(puzzles).swapaxes(0, 1) + 1 for name, puzzles in found.items()
     }  # (2, N, S)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.commands import COMMANDS
 from datasets_gen.extensions.addition.puzzles import Addition
 from datasets_gen.layout import SPLITS, DatasetError, Split
-from datasets_gen.parallel import ORDER, distinct, seeded
+from datasets_gen.parallel import ORDER, Chunk, distinct, seeded
 
 BATCH = 1024
 PATIENCE = 25  # batches in a row without a new sum
@@ -98,14 +98,12 @@ def addition_splits(
     mixed: every operand has its own number of digits; the rating is that of the longest.
     """
 
-    def task(split: str, number: int) -> Chunk:
-        return Chunk(puzzle.operands, *lengths[split], mixed, seed, ORDER.index(split), number)
-
-    def hopeless(barren: int, found: int) -> str | None:
+    def hopeless(barren: list[Any], found: int) -> str | None:
         told = f"of {PATIENCE * BATCH:,} random sums in a row none is new ({found:,} were found before)"
-        return f"{told}: ask for fewer, or for more digits" if barren == PATIENCE else None
+        return f"{told}: ask for fewer, or for more digits" if len(barren) == PATIENCE else None
 
-    found: dict[str, list[Sum]] = distinct(random_chunk, task, counts, processes, "sums", hopeless)
+    kind = Kind(puzzle.operands, lengths, mixed)
+    found: dict[str, list[Sum]] = distinct(random_chunk, kind, counts, seed, processes, "sums", hopeless)
     splits = {}
     for name, chosen in found.items():
         examples = zip(*(puzzle.example(operands) for operands, _ in chosen), strict=True)
@@ -119,22 +117,18 @@ def addition_splits(
 Sum = tuple[list[int], int]  # the numbers, and the digits of the longest
 
 
-class Chunk(NamedTuple):
-    """One task: `BATCH` random sums, the `number`-th of the generator that (seed, split) names."""
+class Kind(NamedTuple):
+    """Which sums, see `addition_splits`."""
 
     operands: int
-    fewest: int
-    most: int
+    lengths: dict[str, tuple[int, int]]
     mixed: bool
-    seed: int
-    split: int
-    number: int
 
 
 def random_chunk(chunk: Chunk) -> list[tuple[tuple[int, ...], Sum]]:
-    """(the numbers in order, sum) of each."""
-    rng, operands, fewest, most = seeded(chunk.seed, chunk.split), chunk.operands, chunk.fewest, chunk.most
-    lengths = operands if chunk.mixed else 1
+    """(the numbers in order, sum) of `BATCH` random sums; the chunks of a split read one stream in turn."""
+    operands, (fewest, most) = chunk.kind.operands, chunk.kind.lengths[ORDER[chunk.split]]
+    rng, lengths = seeded(chunk.seed, chunk.split), operands if chunk.kind.mixed else 1
     assert isinstance(rng.bit_generator, np.random.PCG64)
     rng.bit_generator.advance(chunk.number * BATCH * (lengths + operands * most))  # past the chunks before
     sizes = fewest + (rng.random((BATCH, lengths)) * (most - fewest + 1)).astype(int)

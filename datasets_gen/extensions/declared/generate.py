@@ -8,29 +8,25 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.extensions.declared.expressions import Instance
 from datasets_gen.extensions.declared.pages import page_named
-from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, Declared, NoSolution, signature
+from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, Declared, signature
 from datasets_gen.extensions.declared.relations import gather, partitioned, rows
 from datasets_gen.extensions.declared.rules import evaluate, named
-from datasets_gen.extensions.declared.solver import LIGHT, Solver, TooHard
+from datasets_gen.extensions.declared.solver import LIGHT, NoPuzzle, Solver, TooHard
 from datasets_gen.layout import DatasetError, Split
-from datasets_gen.parallel import ORDER, distinct, seeded
+from datasets_gen.parallel import ORDER, Chunk, distinct
 from datasets_gen.puzzles import FAMILIES
 from datasets_gen.structure import units
 
 CHUNK = 4  # random puzzles of a task
 PATIENCE = 25  # tasks in a row that bring nothing before giving up
 ANSWERS = 8  # of a training puzzle that may have several, at most: an epoch draws one of them
-UNSATISFIABLE = "have no solution: its rules contradict one another or what is shown"
-AMBIGUOUS = "have several solutions even with every clue: show more, or declare unique = False"
-TOO_HARD = "take CP-SAT too long: make the puzzle smaller, or show more"
-KNOWN = "were made before: ask for fewer"
 
 
 def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
@@ -94,41 +90,28 @@ class Made(NamedTuple):
     rating: int
 
 
-class Chunk(NamedTuple):
-    """One task: `CHUNK` random puzzles, drawn from the generator that (seed, split, number) names."""
+def declared_chunk(chunk: Chunk) -> list[tuple[int | None, Any]]:
+    """(signature, puzzle) of `CHUNK` random puzzles; (None, why) of a draw that gave none.
 
-    page: str
-    clues: int | None
-    seed: int
-    split: int
-    number: int
-
-
-def declared_chunk(chunk: Chunk) -> tuple[list[tuple[int, Made]], Counter[str]]:
-    """(signature, puzzle) of a task's draws, and why the other draws gave none."""
-    puzzle = page_named(chunk.page)()
-    puzzle.fewest = puzzle.fewest if chunk.clues is None else chunk.clues
-    rng = seeded(chunk.seed, chunk.split, chunk.number)
-    found, failed = [], Counter[str]()
-    answers = ANSWERS if ORDER[chunk.split] == "train" else 1
+    The kind of the chunk is the name of the page, and the clues or None.
+    """
+    (page, clues), rng = chunk.kind, chunk.rng
+    puzzle = page_named(page)()
+    puzzle.fewest = puzzle.fewest if clues is None else clues
+    found: list[tuple[int | None, Any]] = []
     for _ in range(CHUNK):
         try:
-            made = make(puzzle, rng, answers)
-        except NoSolution:
-            failed[UNSATISFIABLE] += 1
-        except TooHard:
-            failed[TOO_HARD] += 1
+            made = make(puzzle, rng, ANSWERS if ORDER[chunk.split] == "train" else 1)
+        except NoPuzzle as why:
+            found.append((None, str(why)))
         else:
-            if made is None:
-                failed[AMBIGUOUS] += 1
-            else:
-                own = [(each.kind[0], each.numbers, each.ordered) for each in made.own]
-                found.append((signature(made.question, own, puzzle.interchangeable), made))
-    return found, failed
+            own = [(each.kind[0], each.numbers, each.ordered) for each in made.own]
+            found.append((signature(made.question, own, puzzle.interchangeable), made))
+    return found
 
 
-def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made | None:
-    """A random puzzle; None where it has several solutions with every clue shown, and may not.
+def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made:
+    """A random puzzle; raises NoPuzzle where CP-SAT finds no solution, or several where there may be one.
 
     Where it may, `answers` of them are drawn, and those that differ are kept: labels then follow their distribution.
     """
@@ -152,13 +135,11 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made |
         shown = givens | {cell: value for index in kept for cell, value in clues[index][0].items()}
         solver.restrict(puzzle.domains(shown, absent), [index in kept for index in optional])
 
-    kept: Iterable[int] | None = range(len(clues))
+    kept: Iterable[int] = range(len(clues))
     if puzzle.unique:
         solver.exclude(answer, [c for c in range(len(answer)) if not absent[c] and c not in givens])
         kept = _needed(puzzle.fewest, clues, show, solver, rng)
         solver.include()
-    if kept is None:
-        return None
     show(kept)
     solver.answer(**LIGHT)
     for index in sorted(kept):
@@ -193,8 +174,8 @@ def _broken(answer: np.ndarray, clue: Clue) -> str | None:
 
 def _needed(
     fewest: int, clues: list[Clue], show: Callable[[Iterable[int]], None], solver: Solver, rng: np.random.Generator
-) -> set[int] | None:
-    """Indices of clues that leave one solution; None: all of them do not.
+) -> set[int]:
+    """Indices of clues that leave one solution; raises NoPuzzle where all of them do not.
 
     Every other solution that CP-SAT finds breaks a clue that is not kept yet: one of these is kept, and a quarter as
     many others as are kept already, at random, until no other solution is left. Then superfluous clues go, in random
@@ -220,7 +201,7 @@ def _needed(
                 break
             broken = [index for index in rest if _broken(found, clues[index])]
         if not broken:
-            return None
+            raise NoPuzzle("have several solutions even with every clue: show more, or declare unique = False")
         kept.add(broken[int(rng.random() * len(broken))])
         kept.update(rest[: len(kept) // 4])
     for index in order:
@@ -236,22 +217,13 @@ def declared_splits(
 ) -> tuple[Declared, dict[str, Split]]:
     """The puzzle with the relations of its set, and splits of `counts` puzzles each."""
     puzzle = page_named(name)()
-    failed = Counter[str]()
 
-    def task(split: str, number: int) -> Chunk:
-        return Chunk(name, clues, seed, ORDER.index(split), number)
-
-    def signed(chunk: tuple[list[tuple[int, Made]], Counter[str]]) -> list[tuple[int, Made]]:
-        failed.update(chunk[1] + Counter({KNOWN: len(chunk[0])}))
-        return chunk[0]
-
-    def hopeless(barren: int, found: int) -> str | None:
-        if not barren:
-            failed.clear()
+    def hopeless(barren: list[Any], found: int) -> str | None:
+        failed = Counter(made if key is None else "were made before: ask for fewer" for c in barren for key, made in c)
         told = ", ".join(f"{count} {why}" for why, count in failed.items())
-        return f"{name}: of {failed.total()} draws in a row none is new; {told}" if barren >= PATIENCE else None
+        return f"{name}: of {failed.total()} draws in a row none is new; {told}" if len(barren) == PATIENCE else None
 
-    made = distinct(declared_chunk, task, counts, processes, name, hopeless, signed)
+    made: dict[str, list[Made]] = distinct(declared_chunk, (name, clues), counts, seed, processes, name, hopeless)
     drawn = [each.own for split in made.values() for each in split]
     of_grid = units(puzzle.grid, puzzle.box_shape)
     groups, relations = partitioned(gather(puzzle.always_instances, drawn), drawn, puzzle.seq_len, of_grid)

@@ -13,7 +13,7 @@ import numpy as np
 from datasets_gen.extensions.declared.expressions import Instance, instances
 from datasets_gen.extensions.declared.relations import IN_GROUPS, holds, listed, rows
 from datasets_gen.extensions.declared.rules import check, constraint, cp, evaluate
-from datasets_gen.extensions.declared.solver import Solver
+from datasets_gen.extensions.declared.solver import NoPuzzle, Solver
 from datasets_gen.family import Puzzle
 from datasets_gen.layout import DatasetError
 from datasets_gen.structure import GridSymmetry, Structure
@@ -33,10 +33,6 @@ class Drawn(NamedTuple):
     shown: Sequence[Any] = ()  # constraints that stay
     optional: Sequence[Any] = ()  # constraints that the generator removes in random order while the answer stays unique
     absent: np.ndarray | None = None  # bool: cells that this puzzle does not have
-
-
-class NoSolution(Exception):
-    """The rules of one random puzzle have no solution: the generator draws another."""
 
 
 class Declared(Puzzle):
@@ -195,7 +191,7 @@ class Declared(Puzzle):
             solver = self._free
         solver.restrict(self.domains(givens), [])
         if (answer := solver.random(rng)) is None:
-            raise NoSolution
+            raise NoPuzzle("have no solution: its rules contradict one another or what is shown")
         return answer.reshape(self.grid)
 
     @cached_property

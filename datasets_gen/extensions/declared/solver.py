@@ -13,7 +13,11 @@ LIGHT = {"symmetry_level": 0, "linearization_level": 0, "cp_model_presolve": Fal
 PATIENCE = 10.0  # deterministic seconds of CP-SAT until a question of the generator counts as too hard
 
 
-class TooHard(Exception):
+class NoPuzzle(Exception):
+    """One random puzzle cannot be used, and why not, of several: the generator draws another."""
+
+
+class TooHard(NoPuzzle):
     """CP-SAT gave no answer within `PATIENCE`."""
 
 
@@ -60,7 +64,7 @@ class Solver:
         if status == cp_model.INFEASIBLE:
             return None
         if status == cp_model.UNKNOWN:
-            raise TooHard
+            raise TooHard("take CP-SAT too long: make the puzzle smaller, or show more")
         self._found = solver.response_proto.solution
         return np.array([self._found[cell] for cell in self._cells])
 

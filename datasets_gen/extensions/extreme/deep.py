@@ -12,7 +12,6 @@ that need many guesses are preferred.
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from datasets_gen.extensions.extreme.depth import depths
 from datasets_gen.extensions.extreme.exocet import exocet_puzzle, holds_exocet
 from datasets_gen.extensions.extreme.guesses import guesses
 from datasets_gen.extensions.extreme.neighbours import Puzzle, neighbour
-from datasets_gen.parallel import seeded
+from datasets_gen.parallel import Chunk, seeded
 
 GENERATION = 300  # puzzles
 TRIED = 8_000  # neighbours for a generation, at most
@@ -30,15 +29,6 @@ DEEP = 140.0  # endurance; published puzzles of depth 2 have 160 to 184
 PER_CLASS = 2, 4  # puzzles with solutions of one class: of a generation that climbs, of all deep ones of a lineage
 DRAWN = 1, 3  # members drawn for a parent, likewise; of deep ones the one that needs most guesses is the parent
 SCARCE = 10  # a lineage ends with a deep generation of fewer children
-
-
-class Lineage(NamedTuple):
-    """One task: the lineage that (seed, split, number) names."""
-
-    seed: int
-    split: int
-    number: int
-    limit: int  # puzzles that the split takes of it
 
 
 class _Met:
@@ -58,13 +48,16 @@ class _Met:
         return True
 
 
-def deepen(lineage: Lineage) -> tuple[np.ndarray, np.ndarray]:
-    """Questions and answers (N, 81) of depth 2 that a lineage finds; none where none gets deep."""
+def deepen(lineage: Chunk) -> tuple[np.ndarray, np.ndarray]:
+    """Questions and answers (N, 81) of depth 2 that a lineage finds; none where none gets deep.
+
+    The kind of the lineage is how many puzzles the split takes of it.
+    """
     rng = seeded(lineage.seed, lineage.split, lineage.number, 2)
     members = _climb(rng)
     met = _Met()
     found = [member for member in members if met.is_new(member, PER_CLASS[1])]
-    while members and len(found) < lineage.limit:
+    while members and len(found) < lineage.kind:
         order = guesses(np.array([question for question, _ in members])).argsort(kind="stable")
         children = _children([members[i] for i in order], DEEP, met, DRAWN[1], PER_CLASS[1], rng)
         found += children

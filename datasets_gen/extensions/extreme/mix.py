@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets_gen.extensions.extreme.deep import Lineage, deepen
+from datasets_gen.extensions.extreme.deep import deepen
 from datasets_gen.extensions.extreme.guesses import guesses
 from datasets_gen.extensions.extreme.neighbours import Puzzle, of_few_clues
 from datasets_gen.layout import Split
-from datasets_gen.parallel import ORDER, ordered_map, seeded, share
+from datasets_gen.parallel import ORDER, Chunk, ordered_map, seeded, share
 from datasets_gen.progress import Progress
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import full_grid, thin
@@ -42,7 +42,7 @@ def _found(kinds: Iterable[int], questions: np.ndarray, answers: np.ndarray) -> 
     return [Found(*each) for each in zip(kinds, signatures(questions, answers).tolist(), puzzles, strict=True)]
 
 
-def easy_puzzles(task: Lineage) -> list[Found]:
+def easy_puzzles(task: Chunk) -> list[Found]:
     """`CHUNK` random minimal puzzles, and those of few clues that `WALKS` walks find; without hard ones.
 
     Random puzzles that need no guess get up to `EXTRA_CLUES` more: the easy part of Sudoku-Extreme is what raises its
@@ -66,7 +66,7 @@ def easy_puzzles(task: Lineage) -> list[Found]:
     return _found(kinds[easy].tolist(), questions[easy], answers[easy])
 
 
-def deep_puzzles(task: Lineage) -> list[Found]:
+def deep_puzzles(task: Chunk) -> list[Found]:
     """The puzzles of depth 2 of a lineage."""
     questions, answers = deepen(task)
     return _found([DEEP] * len(questions), questions, answers)
@@ -93,7 +93,7 @@ def mixed_splits(counts: dict[str, int], *, seed: int = 0, processes: int | None
                 (easy_puzzles, (NO_GUESS, FEW_GUESSES), counts[name]),
                 (deep_puzzles, (DEEP,), of_one),
             ):
-                tasks = (Lineage(seed, split, number, limit) for number in itertools.count())
+                tasks = (Chunk(limit, seed, split, number) for number in itertools.count())
                 for found in ordered_map(search, tasks, processes) if any(wanted[kind] for kind in kinds) else ():
                     left = limit
                     for kind, signature, puzzle in found:

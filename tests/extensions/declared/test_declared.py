@@ -1,5 +1,6 @@
 """Puzzles that a CPMpy model declares: every page, the generator, text, and errors."""
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -9,11 +10,12 @@ import pytest
 
 from datasets_gen.__main__ import main
 from datasets_gen.extensions.declared import FORMS, Declared
-from datasets_gen.extensions.declared.generate import ANSWERS, Chunk, declared_chunk, make
+from datasets_gen.extensions.declared.generate import ANSWERS, declared_chunk, make
 from datasets_gen.extensions.declared.pages import pages
 from datasets_gen.extensions.declared.relations import gather, rows
+from datasets_gen.extensions.declared.solver import NoPuzzle
 from datasets_gen.layout import DatasetError, read_metadata, read_split
-from datasets_gen.parallel import ORDER, seeded
+from datasets_gen.parallel import ORDER, Chunk, seeded
 from datasets_gen.puzzles import family_of, puzzle_of
 
 pytest.importorskip("cpmpy")
@@ -28,7 +30,8 @@ def drawn(name):
     if name not in DRAWN:
         puzzle, rng, made = pages()[name](), seeded(1, 0), None
         while made is None:
-            made = make(puzzle, rng)
+            with contextlib.suppress(NoPuzzle):
+                made = make(puzzle, rng)
         relations = gather(puzzle.always_instances, [made.own])
         puzzle = puzzle.of(puzzle.structure.model_copy(update={"relations": relations}))
         DRAWN[name] = puzzle, made.question[None], made.answers, rows(relations, [made.own])
@@ -59,8 +62,7 @@ def test_training_puzzles_with_several_solutions_have_several_answers(name, tmp_
         own = slice(first, first + size)
         assert len(np.unique(train.inputs[own], axis=0)) == 1
         assert len(np.unique(train.labels[own], axis=0)) == size
-    found, _ = declared_chunk(Chunk(name, None, 0, ORDER.index("test"), 0))
-    alone, _ = declared_chunk(Chunk(name, None, 0, ORDER.index("train"), 0))
+    found, alone = (declared_chunk(Chunk((name, None), 0, ORDER.index(part), 0)) for part in ("test", "train"))
     assert {len(made.answers) for _, made in found} == {1}
     assert (train.inputs[train.puzzle_indices[:4]] == np.array([made.question for _, made in alone])).all()
     puzzle = puzzle_of(metadata)

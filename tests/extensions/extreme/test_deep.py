@@ -10,8 +10,8 @@ from test_depth import HARD, board_of
 from datasets_gen.extensions.extreme import deep
 from datasets_gen.extensions.extreme.branching import PASSES, endurance
 from datasets_gen.extensions.extreme.classes import solution_classes
-from datasets_gen.extensions.extreme.deep import Lineage
 from datasets_gen.extensions.extreme.depth import depths
+from datasets_gen.parallel import Chunk
 from datasets_gen.sudoku.solver import solve
 from datasets_gen.sudoku.tables import geometry
 
@@ -111,9 +111,9 @@ def test_a_lineage_gives_minimal_puzzles_of_depth_2(monkeypatch):
     monkeypatch.setattr(deep, "TRIED", 2000)
     monkeypatch.setattr(deep, "SCARCE", 1)
     monkeypatch.setattr(deep, "exocet_puzzle", lambda rng: (ROOT, solved(ROOT)))
-    questions, answers = deep.deepen(Lineage(0, 0, 0, limit=10))
+    questions, answers = deep.deepen(Chunk(10, 0, 0, 0))
     assert 5 < len(questions) < 22
-    again, _ = deep.deepen(Lineage(0, 0, 0, limit=10))
+    again, _ = deep.deepen(Chunk(10, 0, 0, 0))
     assert (again == questions).all()
     assert hashlib.sha256(questions.tobytes()).hexdigest()[:16] == "65369ea85353893e", "sets can be made again"
     assert (depths(questions, answers).depth == 2).all()

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from datasets_gen.extensions.extreme import mix
-from datasets_gen.extensions.extreme.deep import Lineage
 from datasets_gen.extensions.extreme.guesses import guesses
+from datasets_gen.parallel import Chunk
 from datasets_gen.sudoku import Sudoku
-from datasets_gen.sudoku.generate import Chunk, random_chunk
+from datasets_gen.sudoku.generate import random_chunk
 
 
 @pytest.fixture(scope="module")
 def easy():
-    return mix.easy_puzzles(Lineage(0, 0, 0, 0))
+    return mix.easy_puzzles(Chunk(0, 0, 0, 0))
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def shallow(monkeypatch):
     """Random puzzles in place of deep ones, which take a minute."""
 
     def random(task):
-        return [mix.Found(mix.DEEP, *found) for found in random_chunk(Chunk(9, None, *task[:3]))]
+        return [mix.Found(mix.DEEP, *found) for found in random_chunk(task._replace(kind=(9, None)))]
 
     monkeypatch.setattr(mix, "deep_puzzles", random)
     monkeypatch.setattr(mix, "WALKS", 0)
@@ -63,5 +63,5 @@ def test_the_mix_is_met_and_splits_are_disjoint(shallow, monkeypatch):
     assert Sudoku(9).valid(*joined).all()
     alone = mix.mixed_splits({"train": 40, "test": 20}, seed=3, processes=1)
     assert all((alone[name].inputs == splits[name].inputs).all() for name in alone)
-    deep = {found.puzzle[0].tobytes() for number in range(2) for found in mix.deep_puzzles(Lineage(3, 0, number, 0))}
+    deep = {found.puzzle[0].tobytes() for number in range(2) for found in mix.deep_puzzles(Chunk(0, 3, 0, number))}
     assert sum((board - 1).tobytes() in deep for board in splits["train"].inputs) >= mix.quotas(40)[mix.DEEP]

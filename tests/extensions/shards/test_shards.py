@@ -11,7 +11,7 @@ from datasets_gen.extensions.extreme import mix
 from datasets_gen.extensions.shards.results import Shard, making
 from datasets_gen.parallel import ordered_map, share
 from datasets_gen.sudoku import generate
-from datasets_gen.sudoku.generate import Chunk, random_chunk
+from datasets_gen.sudoku.generate import random_chunk
 
 SETS = {
     "sudoku": "sudoku --size 6 --train 200 --validation 20 --test 70 --seed 3",
@@ -33,7 +33,7 @@ def make(words, directory, *more):
 @pytest.mark.parametrize("family", SETS)
 def test_the_number_of_shards_changes_nothing(tmp_path, monkeypatch, family):
     def random(task):  # in place of deep puzzles, which take a minute
-        return [mix.Found(mix.DEEP, *found) for found in random_chunk(Chunk(9, None, *task[:3]))]
+        return [mix.Found(mix.DEEP, *found) for found in random_chunk(task._replace(kind=(9, None)))]
 
     monkeypatch.setattr(mix, "deep_puzzles", random)
     monkeypatch.setattr(mix, "WALKS", 0)
