@@ -24,11 +24,13 @@ FIGURES = """Draw a figure of the papers from trained runs; FILE is a .png, .svg
 
 A run keeps its newest checkpoints; training.keep_checkpoints=100 keeps those of a whole training for `portrait`.
 """
-WITH_ONE_RUN = {
-    "spectrum": draw.spectrum,
-    "determinants": draw.determinants,
-    "portrait": draw.portrait,
-    "jumps": draw.jumps,
+DRAWN = {  # what draws each, and of how many runs; None: of any number
+    "spectrum": (draw.spectrum, 1),
+    "determinants": (draw.determinants, 1),
+    "portrait": (draw.portrait, 1),
+    "jumps": (draw.jumps, 1),
+    "trajectories": (draw.trajectories, None),
+    "repulsion": (draw.repulsion, 0),
 }
 
 
@@ -39,7 +41,7 @@ def main(argv: list[str]) -> int:
         ConfigError: a run is missing, has no test split, or its model has no such map.
     """
     parser = Parser(prog="reason figures", description=FIGURES)
-    parser.add_argument("kind", choices=[*WITH_ONE_RUN, "trajectories", "repulsion"])
+    parser.add_argument("kind", choices=DRAWN)
     parser.add_argument("file", metavar="FILE", type=Path)
     parser.add_argument("runs", nargs="*", metavar="RUN")
     parser.add_argument("--data", metavar="DIR", help="puzzles of this set's test split (default: the run's set)")
@@ -50,20 +52,15 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"--puzzles {options.puzzles} --steps {options.steps}: each must be 1 or more")
     if options.file.suffix not in (".png", ".svg", ".pdf"):
         raise ConfigError(f"{options.file}: name a file that ends in .png, .svg or .pdf")
-    needed = {"trajectories": len(options.runs) or 1, "repulsion": 0}.get(options.kind, 1)
-    if len(options.runs) != needed:
-        raise ConfigError(f"{options.kind} is drawn of {needed} run{'s' * (needed != 1)}, got {len(options.runs)}")
+    drawn, needed = DRAWN[options.kind]
+    if len(options.runs) != needed and (needed is not None or not options.runs):
+        raise ConfigError(f"{options.kind} is drawn of {'some' if needed is None else needed} run, got {len(options.runs)}")
     runs = [load(name, device="cpu") for name in options.runs]
     batches = [_puzzles(run, options.data, options.puzzles) for run in runs]
     figure = Figure(dpi=130, layout="constrained")
     torch.manual_seed(0)
     try:
-        if options.kind == "repulsion":
-            draw.repulsion(figure)
-        elif options.kind == "trajectories":
-            draw.trajectories(figure, runs, batches, options.steps)
-        else:
-            WITH_ONE_RUN[options.kind](figure, runs[0], batches[0], options.steps)
+        drawn(figure, runs, batches, options.steps)
     except NotImplementedError as error:
         raise ConfigError(f"{options.kind} needs a model whose map is known: {error}") from None
     options.file.parent.mkdir(parents=True, exist_ok=True)

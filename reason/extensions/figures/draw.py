@@ -12,11 +12,12 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from reason.api import Run
+from reason.dynamics.jacobian import Map, jvp
 from reason.evaluation.states import parts, precise, rows_of
-from reason.extensions.figures.jacobian import cell_jacobian, eigenvalues
 from reason.extensions.figures.routh_hurwitz import log_determinants
 from reason.losses.repulsion import repulsion as repulsion_loss
 from reason.models.base import Batch, Reasoner
+from reason.plugins import extension
 from reason.rollout import unroll
 from reason.training.checkpoint import load_into, readable, step_of
 
@@ -31,17 +32,16 @@ def _doubling(last: int) -> list[int]:
     return sorted({4**k for k in range(SHOWN - 1) if 4**k < last} | {last})
 
 
-def spectrum(figure: Figure, run: Run, batch: Batch, steps: int) -> None:
+def spectrum(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
     """The largest eigenvalues of ∂g/∂z, g one cycle, at the first puzzle's state after several steps; unit circle."""
-    model = precise(run.model)
-    shown = _doubling(steps)
+    model, probes, shown = precise(runs[0].model), extension("studies", "probes"), _doubling(steps)
     figure.set_size_inches(3.2 * len(shown), 3.6)
     every = figure.subplots(1, len(shown), sharex=True, sharey=True, squeeze=False)[0]
     circle = np.exp(2j * np.pi * np.linspace(0, 1, 200))
-    for record in unroll(model, batch.each(lambda part: part[:1]), steps):
+    for record in unroll(model, batches[0].each(lambda part: part[:1]), steps):
         if record.step not in shown:
             continue
-        values = eigenvalues(*model.map_inside(record.state, record.context, "cycle"), EIGENVALUES)
+        values = probes.eigenvalues(*model.map_inside(record.state, record.context, "cycle"), EIGENVALUES, 1e-4)
         axes = every[shown.index(record.step)]
         axes.plot(circle.real, circle.imag, color="grey", lw=0.8)
         axes.plot(values.real, values.imag, "o", ms=4)
@@ -49,12 +49,12 @@ def spectrum(figure: Figure, run: Run, batch: Batch, steps: int) -> None:
     every[0].set_ylabel("Im λ")
 
 
-def determinants(figure: Figure, run: Run, batch: Batch, steps: int) -> None:
+def determinants(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
     """log₁₀|Δ_k/Δ_{k−1}| of J − I, J the Jacobian (D, D) of a cell's z_H under F_H; crosses where Δ_k < 0."""
-    model = precise(run.model)
+    model = precise(runs[0].model)
     figure.set_size_inches(6.5, 4)
     axes = figure.subplots()
-    for record in unroll(model, batch.each(lambda part: part[:1]), steps):
+    for record in unroll(model, batches[0].each(lambda part: part[:1]), steps):
         if record.step not in _doubling(steps):
             continue
         jacobian = cell_jacobian(*model.map_inside(record.state, record.context, "f_h"), model.prefix)
@@ -68,20 +68,20 @@ def determinants(figure: Figure, run: Run, batch: Batch, steps: int) -> None:
 
 
 @torch.no_grad()
-def portrait(figure: Figure, run: Run, batch: Batch, steps: int) -> None:
+def portrait(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
     """F_H(z_H + z_L) − z_H on a plane of z_H through the first puzzle's last state, at up to four checkpoints.
 
     The plane is spanned by the two widest directions of the trajectories of all puzzles at the newest checkpoint.
     """
-    model = precise(run.model)
-    folders = list(readable(run.directory))[::-1]
+    model = precise(runs[0].model)
+    folders = list(readable(runs[0].directory))[::-1]
     chosen = [folders[i] for i in sorted({round(i) for i in np.linspace(0, len(folders) - 1, SHOWN)})]
     figure.set_size_inches(3.4 * len(chosen), 3.6)
-    plane = _plane(_high_states(model, batch, steps).flatten(0, 1))
+    plane = _plane(_high_states(model, batches[0], steps).flatten(0, 1))
     for axes, folder in zip(figure.subplots(1, len(chosen), squeeze=False)[0], chosen, strict=True):
-        load_into(model, folder, run.weights)
-        path = _high_states(model, batch, steps)
-        record = next(r for r in unroll(model, batch, steps) if r.step == steps)
+        load_into(model, folder, runs[0].weights)
+        path = _high_states(model, batches[0], steps)
+        record = next(r for r in unroll(model, batches[0], steps) if r.step == steps)
         origin = path[0, -1]
         ways = (path - origin) @ plane  # (B, T + 1, 2)
         reach = ways.abs().max().item() or 1.0
@@ -117,10 +117,10 @@ def trajectories(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], 
 
 
 @torch.no_grad()
-def jumps(figure: Figure, run: Run, batch: Batch, steps: int) -> None:
+def jumps(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
     """Left each puzzle keeps its row; right every second step replaces the puzzle of one row (carry=handover)."""
-    model = precise(run.model)
-    kept, handed = _high_states(model, batch, steps), _high_states(model, batch, steps, every=2)[:1]
+    model = precise(runs[0].model)
+    kept, handed = _high_states(model, batches[0], steps), _high_states(model, batches[0], steps, every=2)[:1]
     flat = torch.cat([kept.flatten(0, 1), handed.flatten(0, 1)])
     centre, plane = flat.mean(0), _plane(flat)
     figure.set_size_inches(9, 4.2)
@@ -131,7 +131,7 @@ def jumps(figure: Figure, run: Run, batch: Batch, steps: int) -> None:
         axes.set(title=title, xlabel="first principal component of z_H", ylabel="second")
 
 
-def repulsion(figure: Figure) -> None:
+def repulsion(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
     """Points of a narrow cone and their directions, before and after descent on the repulsion (eq. 33, 34)."""
     start = torch.tensor([2.0, 1.0, 1.5]) + 0.4 * torch.randn(POINTS, 3)
     end, everyone = repelled(start), torch.ones(POINTS, dtype=torch.bool)
@@ -156,6 +156,14 @@ def repelled(points: Tensor, steps: int = DESCENT, rate: float = RATE) -> Tensor
         (gradient,) = torch.autograd.grad(len(points) * repulsion_loss(points, everyone), points)
         points = points.detach() - rate * gradient
     return points
+
+
+@torch.no_grad()
+def cell_jacobian(f: Map, z: Tensor, cell: int) -> np.ndarray:
+    """∂f(z)/∂z of one position of a single row z (1, S', D) with the others held: (D, D)."""
+    directions = torch.zeros(z.shape[-1], *z.shape[1:], dtype=z.dtype)
+    directions[:, cell] = torch.eye(z.shape[-1], dtype=z.dtype)
+    return torch.stack([jvp(f, z, direction[None])[0, cell] for direction in directions], dim=1).numpy()
 
 
 def _high_states(model: Reasoner, batch: Batch, steps: int, every: int | None = None) -> Tensor:

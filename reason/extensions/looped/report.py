@@ -1,16 +1,13 @@
-"""Exits, shared caches and the readout's blind spot in an evaluation; the exit gate as a stopping policy."""
+"""Exits, shared caches and the readout's blind spot in an evaluation."""
 
 from __future__ import annotations
 
 from reason.evaluation.suite import CONSUMERS, SECTIONS
 from reason.extensions.looped.studies.blind_spot import BLIND_SPOT, BlindSpot
 from reason.extensions.looped.studies.caches import CACHES, Caches
-from reason.extensions.looped.studies.exits import EXITS, ExitGate, left
-from reason.plugins import extension, extensions
+from reason.extensions.looped.studies.exits import EXITS, ExitGate
 
 CONSUMERS[ExitGate] = lambda evaluator: evaluator.heads.gate is not None
 CONSUMERS[Caches] = lambda evaluator: evaluator.settings.caches
 CONSUMERS[BlindSpot] = lambda evaluator: evaluator.settings.blind_spot
 SECTIONS += [EXITS, CACHES, BLIND_SPOT]
-if "studies" in extensions():
-    extension("studies", "policies").SIGNALS["gate"] = left

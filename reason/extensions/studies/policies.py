@@ -7,7 +7,6 @@ grow with sureness, so a residual is negative.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -31,54 +30,25 @@ CANDIDATES = 256  # thresholds tried in a calibration: quantiles of the signal
 DROP = 0.005  # share of puzzles that a calibrated policy may lose against all T steps
 
 
-Past = dict[str, Tensor]  # what a signal keeps of a batch's earlier steps, (B, …) each; empty at the first
+# Those of `signals`, and q and residual, which are columns of the core's consumer `Signals`.
+SIGNALS = ("fixed", "q", "margin", "max-probability", "certainty", "residual", "gate")
 
 
-class Reading(NamedTuple):
-    """A step, and what the signals keep from step to step."""
+def signals(record: StepRecord, likelihood: Likelihood, stays: Tensor | None = None) -> dict[str, Tensor]:
+    """What a step tells of every puzzle, (B,) each, means over the scored cells; of labels only the places are read.
 
-    record: StepRecord
-    likelihood: Likelihood
-    past: Past
-
-    def mean(self, cells: Tensor) -> Tensor:
-        """(B,) the mean of (B, S) over the scored cells: of the labels a signal looks only at the places."""
-        return scored_mean(cells, self.record.batch.labels)
-
-    @property
-    def p(self) -> Tensor:
-        """(B, S, V) the probabilities of the tokens."""
-        return probabilities(self.record.logits, self.likelihood)
-
-
-def _margin(step: Reading) -> Tensor:
-    """Mean over the scored cells of the largest logit less the second."""
-    top = step.record.logits.float().topk(2, dim=-1).values
-    return step.mean(top[..., 0] - top[..., 1])
-
-
-def _certainty(step: Reading) -> Tensor:
-    """1 − H/log V, mean over the scored cells."""
-    p = step.p
+    stays: (B, S) ln Π(1 − λ) of an exit gate so far; None: the model has none.
+    """
+    p, top = probabilities(record.logits, likelihood), record.logits.float().topk(2, dim=-1).values
     entropy = -(p * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum(-1)
-    return step.mean(1 - entropy / math.log(p.shape[-1]))
-
-
-def _step(step: Reading) -> Tensor:
-    """The number of the step: a policy of a fixed number of steps."""
-    answer = step.record.answer
-    return torch.full((len(answer),), float(step.record.step), device=answer.device)
-
-
-Signal = Callable[[Reading], Tensor | None]  # None: the model has no such signal
-SIGNALS: dict[str, Signal | None] = {  # None: its column is kept by the core's consumer `Signals`; others may be added
-    "fixed": _step,
-    "q": None,
-    "margin": _margin,
-    "max-probability": lambda step: step.mean(step.p.amax(-1)),
-    "certainty": _certainty,
-    "residual": None,
-}
+    cells = {
+        "fixed": torch.full_like(entropy, record.step),  # a policy of a fixed number of steps
+        "margin": top[..., 0] - top[..., 1],
+        "max-probability": p.amax(-1),
+        "certainty": 1 - entropy / math.log(p.shape[-1]),
+    }
+    cells |= {} if stays is None else {"gate": -stays.expm1()}
+    return {name: scored_mean(values, record.batch.labels) for name, values in cells.items()}
 
 
 class Policy(NamedTuple):
@@ -154,30 +124,26 @@ class Policies(Consumer):
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
-        self.steps, self._kept, self._past = evaluator.steps, StepColumns(evaluator.steps), Past()
+        self.steps, self._kept = evaluator.steps, StepColumns(evaluator.steps)
+        self._stays: Any = None  # of an exit gate: (B, S) ln Π(1 − λ) so far
 
     def observe(self, record: StepRecord) -> Columns | None:
         """Keep the signals that the core's `Signals` does not."""
-        self._past = Past() if record.step == 1 else self._past
-        step = Reading(record, self.evaluator.likelihood, self._past)
-        found = {name: signal(step) for name, signal in SIGNALS.items() if signal is not None}
-        self._kept.add({name: value for name, value in found.items() if value is not None})
+        if (gate := record.readout.gate) is not None:
+            self._stays = torch.nn.functional.logsigmoid(-gate.float()) + (0 if record.step == 1 else self._stays)
+        self._kept.add(signals(record, self.evaluator.likelihood, self._stays))
         return self._kept.take() if record.step == self.steps else None
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """What each policy gives."""
         calibration, tested, source = self._calibration(seen)
-        rows = []
-        for policy in policies_for(calibration, self.evaluator.trained_steps):
-            threshold = policy.threshold if np.isfinite(policy.threshold) else None
-            rows.append({**policy._asdict(), "threshold": threshold, **outcome(tested, policy.stops(tested))})
-        found = {
-            "calibrated_on": source,
-            "puzzles": tested["exact"].shape[1],
-            "rows": rows,
-            "frontiers": {signal: frontier(tested, signal) for signal in SIGNALS if signal in tested},
-        }
-        return {"policies": found}
+        rows = [
+            policy._asdict() | outcome(tested, policy.stops(tested))
+            for policy in policies_for(calibration, self.evaluator.trained_steps)
+        ]
+        frontiers = {signal: frontier(tested, signal) for signal in SIGNALS if signal in tested}
+        puzzles = tested["exact"].shape[1]
+        return {"policies": {"calibrated_on": source, "puzzles": puzzles, "rows": rows, "frontiers": frontiers}}
 
     def _calibration(self, seen: Columns) -> tuple[Columns, Columns, str]:
         """The columns to calibrate on, those to report on, and in words where the first are from."""

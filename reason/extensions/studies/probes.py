@@ -14,7 +14,7 @@ from torch import Tensor
 
 from reason.context import Context
 from reason.dynamics.integrate import normal_like
-from reason.dynamics.jacobian import estimated_diagonal, jvp
+from reason.dynamics.jacobian import Map, estimated_diagonal, jvp
 from reason.evaluation.states import distance, mapped, norm, parts
 from reason.models.base import Reasoner, State
 
@@ -29,28 +29,39 @@ def joined(state: State) -> Tensor:
 
 
 @torch.no_grad()
-def radius(model: Reasoner, state: State, context: Context) -> float:
-    """ρ(∂g/∂z) of g = model.map_inside("cycle"), by ARPACK with products J v to a relative tolerance of 1e-3.
+def eigenvalues(f: Map, z: Tensor, count: int, tolerance: float = 1e-3) -> np.ndarray:
+    """The `count` eigenvalues of largest modulus of J = ∂f/∂z at a single row z (1, …), by ARPACK with products J v.
 
-    nan where it does not converge, or g(z) is not finite. Tens of Jacobian products, each three or four calls.
+    Of a small map all of them. Those that have not converged after 300 iterations are left out.
     """
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs  # for this function only: slow to import
 
-    f, z = model.map_inside(state, context, "cycle")
-    if not f(z).isfinite().all():
-        return math.nan
+    size = z.numel()
+    if size <= count + 2:
+        columns = [jvp(f, z, e.view_as(z)).flatten() for e in torch.eye(size, dtype=z.dtype)]
+        return np.asarray(torch.linalg.eigvals(torch.stack(columns, dim=1)))
 
     def product(v: np.ndarray) -> np.ndarray:
         direction = torch.from_numpy(np.ascontiguousarray(v, dtype=np.float64)).to(z)
         return jvp(f, z, direction.view(z.shape)).flatten().cpu().double().numpy()
 
-    start = np.random.default_rng(0).standard_normal(z.numel())
-    operator = LinearOperator((z.numel(), z.numel()), matvec=product, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(size)
+    operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
     try:
-        values = eigs(operator, k=1, v0=start, tol=1e-3, maxiter=100)[0]
+        return np.asarray(eigs(operator, count, v0=start, tol=tolerance, maxiter=300, return_eigenvectors=False))
     except ArpackNoConvergence as failure:
-        values = failure.eigenvalues
-    return float(np.abs(values).max()) if len(values) else math.nan
+        return np.asarray(failure.eigenvalues)
+
+
+@torch.no_grad()
+def radius(model: Reasoner, state: State, context: Context) -> float:
+    """ρ(∂g/∂z) of g = model.map_inside("cycle"); nan where it does not converge, or g(z) is not finite.
+
+    Tens of Jacobian products, each three or four calls.
+    """
+    f, z = model.map_inside(state, context, "cycle")
+    found = eigenvalues(f, z, 1) if f(z).isfinite().all() else np.empty(0)
+    return float(np.abs(found).max()) if len(found) else math.nan
 
 
 def trace(model: Reasoner, state: State, context: Context) -> float:
@@ -68,8 +79,7 @@ def pushed(state: State, direction: State, size: float) -> State:
 
 def random_direction(state: State, context: Context) -> State:
     """Random normals, 0 beyond the edge."""
-    inside = 1.0 if context.mask is None else context.mask
-    return mapped(state, lambda z: normal_like(z) * inside)
+    return mapped(state, lambda z: normal_like(z) * (1.0 if context.mask is None else context.mask))
 
 
 def perturb_and_return(model: Reasoner, state: State, context: Context, steps: int) -> list[float]:

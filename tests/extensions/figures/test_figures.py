@@ -8,8 +8,8 @@ import torch
 
 import reason
 from reason.cli import main
-from reason.extensions.figures.draw import repelled
-from reason.extensions.figures.jacobian import cell_jacobian, eigenvalues
+from reason.extensions.figures.draw import cell_jacobian, repelled
+from reason.extensions.studies.probes import eigenvalues
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reason.context import Context
 from reason.data import PuzzleData
 from reason.extensions.studies import policies as P
-from reason.extensions.studies.policies import SIGNALS, Past, Policy, Reading, calibrated, outcome
+from reason.extensions.studies.policies import Policy, calibrated, outcome, signals
 from reason.models.base import IGNORE, Batch, Readout
 from reason.models.recursive import RecursiveState
 from reason.rollout import StepRecord
@@ -106,7 +106,8 @@ def test_signals_are_means_over_the_scored_cells(likelihood: str) -> None:
     batch = Batch(labels, labels, labels[:, 0])
     record = StepRecord(model, 2, batch, Context(state.z_h), state, state)  # type: ignore[arg-type]
     names = ("margin", "max-probability", "certainty", "fixed")
-    found = {name: SIGNALS[name](Reading(record, likelihood, Past())) for name in names}
+    found = signals(record, likelihood)
+    assert found.keys() == set(names)
     for row in range(3):
         expected = {name: [] for name in names} | {"fixed": [2.0]}
         for cell in (labels[row] != IGNORE).nonzero().flatten().tolist():

@@ -22,16 +22,6 @@ from reason.rollout import StepRecord
 QUANTILES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
-def left(step: Any) -> Any:
-    """The signal of the gate of a `Reading`, (B,): mean over the scored cells of 1 − Π(1 − λ); None: no gate."""
-    record, past = step.record, step.past
-    if record.readout.gate is None:
-        return None
-    stays = torch.nn.functional.logsigmoid(-record.readout.gate.float())
-    past["gate"] = stays if record.step == 1 else past["gate"] + stays  # (B, S)
-    return step.mean(-past["gate"].expm1())
-
-
 class ExitGate(Consumer):
     """`exits/ways` (ways, 4, batches), `exits/p` (T, batches), `exits/cells` (1, batches): sums over each batch.
 
