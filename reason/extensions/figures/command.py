@@ -54,7 +54,9 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"{options.file}: name a file that ends in .png, .svg or .pdf")
     drawn, needed = DRAWN[options.kind]
     if len(options.runs) != needed and (needed is not None or not options.runs):
-        raise ConfigError(f"{options.kind} is drawn of {'some' if needed is None else needed} run, got {len(options.runs)}")
+        raise ConfigError(
+            f"{options.kind} is drawn of {'some' if needed is None else needed} run, got {len(options.runs)}"
+        )
     runs = [load(name, device="cpu") for name in options.runs]
     batches = [_puzzles(run, options.data, options.puzzles) for run in runs]
     figure = Figure(dpi=130, layout="constrained")

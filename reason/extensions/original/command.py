@@ -6,7 +6,7 @@ import pickle
 import sys
 import warnings
 from pathlib import Path
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 import torch
 import yaml
@@ -130,36 +130,27 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
             f"{file} or the config beside it cannot be read ({reason}); save the tensors: "
             "torch.save(model.state_dict(), FILE)"
         ) from None
-    if isinstance(loaded, dict):  # {"model": state_dict, "config": …}
-        stated |= _architecture(loaded.get("config"))
-    weights, taken = _state_dict(loaded, file)
-    return weights, stated, taken
-
-
-def _state_dict(loaded: Any, file: Path) -> tuple[dict[str, Tensor], str]:
-    """The named tensors of what torch.save wrote; in words, where they stood among other things."""
-    if _named_tensors(loaded):
-        return loaded, ""
-    held = {str(key): of for key, of in loaded.items() if _named_tensors(of)} if isinstance(loaded, dict) else {}
+    within: dict[Any, Any] = loaded if isinstance(loaded, dict) else {}
+    if _named_tensors(within):
+        return within, stated, ""
+    held = {str(key): of for key, of in within.items() if _named_tensors(of)}
     taken = next((key for key in ("ema", "model", "state_dict") if key in held), None)
     if taken is None:
         raise ConfigError(
             f"{file} holds {', '.join(map(repr, held)) or 'no state_dict, names to tensors'}; save the weights of one "
             "model alone: torch.save(model.state_dict(), FILE)"
         )
-    return held[taken], repr(taken)
+    return held[taken], stated | _architecture(within.get("config")), repr(taken)
 
 
-def _named_tensors(value: Any) -> TypeGuard[dict[str, Tensor]]:
+def _named_tensors(value: Any) -> bool:
     pairs = value.items() if isinstance(value, dict) else ()
     return bool(pairs) and all(isinstance(name, str) and isinstance(of, Tensor) for name, of in pairs)
 
 
 def _architecture(tree: Any) -> dict[str, Any]:
     """The authors' settings: the `arch` section of their all_config.yaml, or a config that is one by itself."""
-    if not isinstance(tree, dict):
-        return {}
-    arch = tree.get("arch", tree if {"hidden_size", *OUR_SETTINGS} & tree.keys() else {})
+    arch = tree.get("arch", tree) if isinstance(tree, dict) else None
     if not isinstance(arch, dict):
         return {}
     loss = arch.get("loss")

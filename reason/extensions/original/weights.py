@@ -87,11 +87,10 @@ def inferred(
     hrm = any(name.startswith("f_h.") for name in weights)
     vocabulary, width = weights["tokens.weight"].shape
     mixer = "mlp" if "f_l.blocks.0.mixer.down.weight" in weights else "attention"
-    positions, length = "none", None  # positions of the sequence, where a weight tells them
+    positions = "rotary" if mixer == "attention" and stated.get("pos_encodings") != "none" else "none"
+    length = None  # positions of the sequence, prefix and cells, where a weight tells them
     if mixer == "mlp":
         length = weights["f_l.blocks.0.mixer.down.weight"].shape[0]
-    elif stated.get("pos_encodings") != "none":
-        positions = "rotary"
     if "positions.weight" in weights:
         positions, length = "learned", weights["positions.weight"].shape[0]
     cells = cells or (int(stated["seq_len"]) if "seq_len" in stated else None)
@@ -99,26 +98,19 @@ def inferred(
     if learned not in (0, width):
         raise ConfigError(f"puzzle embeddings of {learned} numbers are not supported: states have {width}")
     if learned == 0:
-        prefix = 0
+        prefix: int | None = 0
     elif length is not None and cells is not None:
         prefix = length - cells
-    elif hrm and "puzzle_emb_len" not in stated:
-        prefix = 1
-    elif positions == "learned" and "puzzle_emb_len" not in stated:
-        raise ConfigError(
-            f"the weights have {length} learned positions and do not tell how many of them are cells; type cells=81, "
-            "model.puzzle_emb_len=16 or data=DIR"
-        )
-    else:
+    elif "puzzle_emb_len" in stated or not (hrm or positions == "learned"):
         prefix = known("puzzle_emb_len", 16) or 1
-    if cells is None:
-        if length is None:
-            raise ConfigError("the weights do not tell how many cells a puzzle has; type cells=81, or data=DIR")
+    else:
+        prefix = 1 if hrm else None  # as many prefixes fit as there are learned positions
+    if cells is None and length is not None and prefix is not None:
         cells = length - prefix
-    if cells < 1 or prefix < (learned > 0):
+    if cells is None or prefix is None or cells < 1 or prefix < (learned > 0):
         raise ConfigError(
-            f"the weights are for {length} positions, a prefix of {prefix} and {cells} cells: that cannot "
-            "be; type cells=N, model.puzzle_emb_len=P, or data=DIR"
+            f"the weights are for {length or 'any number of'} positions, and do not tell how many of them are cells "
+            f"({cells}) and prefix ({prefix}); type cells=81, model.puzzle_emb_len=16 or data=DIR"
         )
     if float(stated.get("rms_norm_eps", RMS_EPS)) != RMS_EPS:
         raise ConfigError(f"the checkpoint states rms_norm_eps={stated['rms_norm_eps']}; only {RMS_EPS:g} is supported")

@@ -40,20 +40,9 @@ VALUES = {  # their setting and value, the latter in small letters: ours
     ("arch.loss.loss_type", "softmax_cross_entropy"): "loss.likelihood=softmax",
     ("ema", "false"): "ema.decay=none",
 }
-NAMED = {
-    "arch",
-    "data_path",
-    "data_paths",
-    "run_name",
-    "epochs",
-    "eval_interval",
-    "beta1",
-    "beta2",
-    "ema",
-    "arch.H_layers",
-}
+NAMED = {"arch", "data_path", "data_paths", "run_name", "epochs", "eval_interval", "beta1", "beta2", "ema"}
 LEFT = {"evaluators", "project_name", "checkpoint_every_eval", "load_checkpoint", "freeze_weights", "checkpoint_path"}
-THEIRS = {*SAME, *(key for key, _ in VALUES), *NAMED, *LEFT} - {"seed"}
+THEIRS = {*SAME, *NAMED, *LEFT} - {"seed"}
 GROUPS = 1000  # base puzzles of their Sudoku and maze sets
 BATCH, DATA = 768, "data/sudoku-extreme"  # their defaults
 
@@ -97,7 +86,7 @@ def spelled(words: Sequence[str]) -> tuple[str, list[str]]:
             found.append(f"{'training.steps' if key == 'epochs' else 'training.monitor.every'}={steps}")
         elif key == "run_name":
             found.append(f"run=runs/{value}")
-        elif key not in NAMED and key not in ("data", "run"):
+        elif key not in {*NAMED, "arch.H_layers", "data", "run"}:
             left.append(f"{key}={value}")
     if {"beta1", "beta2"} & theirs.keys():
         found.append(f"optimizer.betas=[{theirs.get('beta1', 0.9)},{theirs.get('beta2', 0.95)}]")
