@@ -15,16 +15,19 @@ namespace {
 constexpr int REGISTERS = 3;
 constexpr long PARTS = 8;  // partial sums of weights' gradients: no digit depends on the number of threads
 
-// A kind of constraint (reason/nn/relations.py): P places, numbers, and the instances that every puzzle may have.
-struct Kind {
-    long P, numbers, stride, instances, columns, read;  // a row of its table for every number: `stride` of each
-    long begin, matrix, sums, back;  // its first instance; A_0 among the matrices; its own weights, and packed to go back
+// What sums of positions are sent through: the groups of a relation (one place, no numbers, nothing between sum and
+// message), or a kind of constraint (reason/nn/relations.py), whose P places an instance answers through its own gate.
+struct Channel {
+    long P, matrix, read;             // A_0 among the matrices; how many numbers a row reads
+    bool thinks;                      // a kind; the rest is of kinds
+    long numbers, stride, instances, columns;  // a row of its table for every number: `stride` of each
+    long begin, sums, back;           // its first instance; its own weights, and packed to go back
 };
 
 struct Step {
     long B, S, D, I, R, T, blocks, stages, K, values, idle, total;
     float eps;
-    std::vector<Kind> kinds;
+    std::vector<Channel> channels;       // R of groups, then the kinds
     long Q, heads;                     // matrices of groups and places; all weights of kinds
     const number* registers[REGISTERS];  // (B, S, D) each
     const uint8_t* open;               // (B, S): the positions that are read; where `idle`, the others take no part
@@ -63,27 +66,38 @@ struct Room {  // grows, never shrinks
     ~Room() { std::free(p); }
 };
 
-// The instances of a kind that a puzzle has.
-struct Instances {
-    long M, first;                           // its messages begin at row `first`: (P, M·K) of them
-    std::vector<int> begin, cells, numbers;  // (M·P + 1) and the cells of every place; rows of the table, `numbers` each
-    std::vector<float> scale;                // (M·P): 1/√n of n cells
+// Lists of numbers, one after the other.
+struct Lists {
+    std::vector<int> begin, of, next;
+    std::vector<std::pair<int, int>> pairs;  // list and number, put into `of` by `close`
+    void close(long count) {
+        begin.assign(count + 1, 0), of.resize(pairs.size());
+        for (const auto& pair : pairs) begin[pair.first + 1]++;
+        for (long i = 0; i < count; i++) begin[i + 1] += begin[i];
+        next.assign(begin.begin(), begin.end());
+        for (const auto& pair : pairs) of[next[pair.first]++] = pair.second;
+        pairs.clear();
+    }
+};
+
+// The groups with a member, or the instances, that a puzzle has. An instance reads a row for each of K symbols.
+struct Company {
+    long rows, first;          // its messages begin at `first`: `rows` of every place
+    std::vector<int> numbers;  // rows of the table, `numbers` for each instance
+    std::vector<float> scale;  // (rows·P): 1/√n of n cells
+    Lists members;             // (rows·P): who is summed up there, and hears the answer
 };
 
 // The positions of a puzzle that take part, and what each of them hears.
 struct Members {
     std::vector<int> rows;   // positions: n in company, then those alone in every group, whose mix is 0
-    std::vector<int> group;  // (R, n)
-    std::vector<long> first; // (R + 1) groups of each relation with a member
-    std::vector<float> scale; // (G)
-    std::vector<int> begin, of; // (G + 1), (R·n): the members of each group, one group after the other
     std::vector<int> tap;    // (T, n), with several taps: the row of each neighbour, -1: none
     std::vector<uint64_t> mask;  // (n): bit t % 64 where there is one
     std::vector<std::vector<std::pair<long, long>>> runs;  // of each panel of T·D columns: from and to which row one has any
-    std::vector<Instances> instances;  // of every kind
-    std::vector<int> heard, from;      // (S/K + 1) and, for every cell, where the messages to it begin
+    std::vector<Company> companies;  // of every channel
+    Lists heard;                     // (n): the messages to each position
     std::vector<int> row;              // (S): the row of each position, -1: it takes no part
-    long n = 0, N = 0, G = 0, messages = 0;
+    long n = 0, N = 0, messages = 0;
     std::vector<int> count, place, alone;
     std::vector<uint64_t> bits, order;
 
@@ -91,7 +105,7 @@ struct Members {
         const uint8_t* open = s.open + b * s.S;
         rows.clear(), alone.clear();
         if (s.idle && std::find(open, open + s.S, 0) != open + s.S) {
-            std::vector<int> company(s.S, !s.R || !s.kinds.empty());
+            std::vector<int> company(s.S, !s.R || long(s.channels.size()) > s.R);
             for (long r = 0; r < s.R; r++) {
                 const int32_t* id = s.ids + r * s.S;
                 count.assign(s.counts[r], 0);
@@ -104,31 +118,31 @@ struct Members {
             for (long p = 0; p < s.S; p++) rows.push_back(int(p));
         n = long(rows.size());
         if (s.taps) listen(s, open);
-        group.resize(s.R * n), first.assign(s.R + 1, 0), scale.clear(), begin.assign(1, 0), of.resize(s.R * n);
-        long next = 0, offset = 0;
-        for (long r = 0; r < s.R; r++) {
-            first[r] = next;
-            place.assign(s.counts[r], -1);
-            for (long k = 0; k < n; k++) {
-                int& to = place[s.ids[r * s.S + rows[k]]];
-                if (to < 0) {
-                    to = int(next++);
-                    scale.push_back(s.scale[offset + s.ids[r * s.S + rows[k]]]);
-                    begin.push_back(0);
+        row.assign(s.S, -1), companies.resize(s.channels.size()), messages = 0;
+        for (long k = 0; k < n; k++) row[rows[k]] = int(k);
+        long groups = 0;
+        for (size_t j = 0; j < companies.size(); j++) {
+            const Channel& channel = s.channels[j];
+            Company& to = companies[j];
+            to.rows = 0, to.first = messages, to.numbers.clear(), to.scale.clear();
+            if (channel.thinks) relate(s, channel, s.instances + b * s.total + channel.begin, to);
+            else {
+                place.assign(s.counts[j], -1);
+                for (long k = 0; k < n; k++) {
+                    const int id = s.ids[j * s.S + rows[k]];
+                    if (place[id] < 0) place[id] = int(to.rows++), to.scale.push_back(s.scale[groups + id]);
+                    to.members.pairs.push_back({place[id], int(k)});
                 }
-                group[r * n + k] = to;
-                begin[to + 1]++;
+                groups += s.counts[j];
             }
-            for (long g = first[r]; g < next; g++) begin[g + 1] += begin[g];
-            place.assign(begin.begin() + first[r], begin.begin() + next);
-            for (long k = 0; k < n; k++) of[place[group[r * n + k] - first[r]]++] = int(k);
-            offset += s.counts[r];
+            for (const auto& [list, k] : to.members.pairs)
+                heard.pairs.push_back({k, int(to.first + list % channel.P * to.rows + list / channel.P)});
+            to.members.close(to.rows * channel.P);
+            messages += to.rows * channel.P;
         }
-        first[s.R] = G = next;
+        heard.close(n);
         rows.insert(rows.end(), alone.begin(), alone.end());
         N = long(rows.size());
-        messages = G;
-        if (!s.kinds.empty()) relate(s, s.instances + b * s.total);
     }
 
     // Rows with neighbours at the same taps, or at nearly the same (a Gray code), follow one another: a tile of them leaves
@@ -172,41 +186,29 @@ struct Members {
         return false;
     }
 
-    void relate(const Step& s, const int32_t* all) {
-        instances.resize(s.kinds.size()), heard.assign(s.S / s.K + 1, 0), row.assign(s.S, -1);
-        for (long k = 0; k < n; k++) row[rows[k]] = int(k);
-        for (size_t j = 0; j < instances.size(); j++) {
-            const Kind& kind = s.kinds[j];
-            Instances& to = instances[j];
-            to.M = 0, to.first = messages, to.begin.assign(1, 0), to.cells.clear(), to.numbers.clear(), to.scale.clear();
-            const int32_t* of = all + kind.begin;
-            for (long m = 0; m < kind.instances; m++, of += kind.columns) {
-                const int32_t *cells = of + kind.numbers, *end = of + kind.columns;
-                if (std::all_of(cells, end, [](int cell) { return cell < 0; })) continue;
-                to.M++;
-                for (long c = 0; c < kind.numbers; c++) to.numbers.push_back(int(c * kind.stride) + of[c] + 1);
-                for (long p = 0; p < kind.P; p++) {
+    void relate(const Step& s, const Channel& kind, const int32_t* of, Company& to) {
+        for (long m = 0; m < kind.instances; m++, of += kind.columns) {
+            const int32_t *cells = of + kind.numbers, *end = of + kind.columns;
+            if (std::all_of(cells, end, [](int cell) { return cell < 0; })) continue;
+            for (long c = 0; c < kind.numbers; c++) to.numbers.push_back(int(c * kind.stride) + of[c] + 1);
+            for (long k = 0; k < s.K; k++, to.rows++)
+                for (long p = 0; p < kind.P; p++) {  // of several places each has one cell
+                    long found = 0;
                     for (const int32_t* cell = kind.P > 1 ? cells + p : cells; cell < (kind.P > 1 ? cells + p + 1 : end); cell++)
-                        if (*cell >= 0) to.cells.push_back(*cell), heard[*cell + 1]++;
-                    to.scale.push_back(1.f / __builtin_sqrtf(std::max<float>(1, to.cells.size() - to.begin.back())));
-                    to.begin.push_back(int(to.cells.size()));
+                        if (*cell >= 0) {
+                            found++;
+                            if (const int here = row[*cell * s.K + k]; here >= 0) to.members.pairs.push_back({int(to.rows * kind.P + p), here});
+                        }
+                    to.scale.push_back(1.f / __builtin_sqrtf(std::max<float>(1, found)));
                 }
-            }
-            messages += to.M * kind.P * s.K;
         }
-        for (size_t c = 1; c < heard.size(); c++) heard[c] += heard[c - 1];
-        from.resize(heard.back()), place.assign(heard.begin(), heard.end());
-        for (size_t j = 0; j < instances.size(); j++)
-            for (long P = s.kinds[j].P, p = 0; p < instances[j].M * P; p++)
-                for (int i = instances[j].begin[p]; i < instances[j].begin[p + 1]; i++)
-                    from[place[instances[j].cells[i]]++] = int(instances[j].first + (p % P * instances[j].M + p / P) * s.K);
     }
 };
 
 struct Work {
     Members members;
     Room<float> messages, dh, grads[REGISTERS];
-    Room<number> states[REGISTERS], h, around, sums, product, t, d_gates, d_messages, moved, sent, left, right;
+    Room<number> states[REGISTERS], h, around, product, t, d_gates, d_messages, moved, left, right;
     Room<number> reads, thoughts, acts, d_acts;
 };
 
@@ -240,20 +242,14 @@ const number* heard(const Step& s, Work& w, const number* h) {
     return to;
 }
 
-// to (G, width): scale · Σ of the members' rows of x (n, width), width a multiple of LANES; without `scale` the sums.
-void pooled(const Members& m, const number* x, long width, const float* scale, number* to) {
-    for (long g = 0; g < m.G; g++)
+// scale · Σ of the members' rows of x (n, width), width a multiple of LANES, at every `stride` of `to`; without `scale` the sums.
+void pooled(const Company& m, const number* x, long width, bool scaled, number* to, long stride) {
+    for (size_t list = 0; list < m.scale.size(); list++)
         for (long d = 0; d < width; d += LANES) {
             F sum{};
-            for (int i = m.begin[g]; i < m.begin[g + 1]; i++) sum += at(x + m.of[i] * width + d);
-            put(to + g * width + d, scale ? scale[g] * sum : sum);
+            for (int i = m.members.begin[list]; i < m.members.begin[list + 1]; i++) sum += at(x + m.members.of[i] * width + d);
+            put(to + list * stride + d, scaled ? m.scale[list] * sum : sum);
         }
-}
-
-const number* sums_of(const Step& s, Work& w, const number* h) {
-    number* sums = w.sums.of((w.members.G + ROWS) * s.D);
-    pooled(w.members, h, s.D, w.members.scale.data(), sums);
-    return sums;
 }
 
 struct Head {  // the weights of a kind
@@ -262,42 +258,40 @@ struct Head {  // the weights of a kind
 
 std::vector<Head> heads_of(const Step& s, Room<number>& packed) {
     long size = 0;
-    for (const Kind& kind : s.kinds) size += panels(2 * s.D) * WIDTH * kind.read;
+    for (const Channel& channel : s.channels) size += panels(2 * s.D) * WIDTH * channel.read;
     number* to = packed.of(s.blocks * size);
     std::vector<Head> heads;
     for (long block = 0; block < s.blocks; block++)
-        for (const Kind& kind : s.kinds) {
+        for (const Channel& kind : s.channels) {
             const number* from = s.weights + block * s.block() + kind.sums;
             heads.push_back({to, from + 2 * s.D * kind.read});
-            for (long n = 0; n < 2 * s.D; n += WIDTH, to += WIDTH * kind.read)
+            for (long n = 0; kind.thinks && n < 2 * s.D; n += WIDTH, to += WIDTH * kind.read)
                 pack_columns(from + n * kind.read, kind.read, std::min(WIDTH, 2 * s.D - n), kind.read, to);
         }
     return heads;
 }
 
-// What the instances of a kind read (M·K, read), and, with the matrix of its sums and its table, their gates (M·K, 2D) and
-// acts (M·K, D).
+// What goes out through a channel before the matrix of each place, `acts` (rows, D): the sums of a group; of an instance its
+// gate of the sums (rows, read) and of its numbers, where both halves of the gate stay in w.thoughts (rows, 2D).
 template <bool TANH>
-void think(const Step& s, const Members& m, const Kind& kind, const Instances& all, const number* h, const Head& head, number* reads,
-           number* gates, number* acts) {
+void think(const Step& s, Work& w, size_t j, const number* h, const Head& head, number* acts) {
+    const Channel& kind = s.channels[j];
+    const Company& all = w.members.companies[j];
     const long D = s.D, parts = s.values ? 3 : 1;
+    if (!kind.thinks) return pooled(all, h, D, true, acts, D);
+    number *reads = w.reads.of((all.rows + ROWS) * kind.read), *gates = w.thoughts.of((all.rows + ROWS) * 2 * D);
+    pooled(all, h, D, true, reads, parts * D);
     const float scale = 1.f / __builtin_sqrtf(s.K);
-    for (long each = 0; each < all.M * kind.P; each++)
-        for (long d = 0; d < D; d += LANES) {
-            number* to = reads + each / kind.P * s.K * kind.read + each % kind.P * parts * D + d;
-            F lower{};  // at last the sum of all values
-            for (long k = 0; k < s.K; k++) {
-                F sum{};
-                for (int i = all.begin[each]; i < all.begin[each + 1]; i++)
-                    if (const long here = m.row[all.cells[i] * s.K + k]; here >= 0) sum += at(h + here * D + d);
-                put(to + k * kind.read, all.scale[each] * sum);
-                if (s.values) put(to + k * kind.read + D, scale * lower);
-                lower += all.scale[each] * sum;
+    for (long row = 0; s.values && row < all.rows; row += s.K)
+        for (long p = 0; p < kind.P; p++)
+            for (long d = 0; d < D; d += LANES) {
+                number* to = reads + row * kind.read + p * parts * D + d;
+                F lower{};  // at last the sum of all values
+                for (long k = 0; k < s.K; k++) put(to + k * kind.read + D, scale * lower), lower += at(to + k * kind.read);
+                for (long k = 0; k < s.K; k++) put(to + k * kind.read + 2 * D, scale * lower);
             }
-            for (long k = 0; s.values && k < s.K; k++) put(to + k * kind.read + 2 * D, scale * lower);
-        }
-    multiply(all.M * s.K, kind.read, 2 * D, reads, kind.read, head.sums, gates, 2 * D);
-    for (long row = 0; row < all.M * s.K; row++)
+    multiply(all.rows, kind.read, 2 * D, reads, kind.read, head.sums, gates, 2 * D);
+    for (long row = 0; row < all.rows; row++)
         for (long d = 0; d < D; d += LANES) {
             F gate = at(gates + row * 2 * D + d), up = at(gates + row * 2 * D + D + d);
             for (long c = 0; c < kind.numbers; c++) {
@@ -315,28 +309,19 @@ void block(const Step& s, Work& w, const number* h, const number* in, const Head
            float* norms) {
     const Members& m = w.members;
     const long D = s.D, I = s.I, K = s.T * D;
-    const number *own = heard(s, w, h), *sums = sums_of(s, w, h);
-    const number* in_own = in + s.Q * s.related();
+    const number *own = heard(s, w, h), *in_own = in + s.Q * s.related();
     float* messages = w.messages.of((m.messages + ROWS) * WIDTH);
-    number* acts = w.acts.of((m.messages - m.G + ROWS) * D);  // of a kind as far from the first as its messages
-    for (size_t j = 0; j < s.kinds.size(); j++) {
-        const long rows = m.instances[j].M * s.K + ROWS;
-        think<TANH>(s, m, s.kinds[j], m.instances[j], h, heads[j], w.reads.of(rows * s.kinds[j].read), w.thoughts.of(rows * 2 * D),
-                    acts + (m.instances[j].first - m.G) * D);
-    }
+    number* acts = w.acts.of((m.messages + ROWS) * D);  // of a channel from the row of its first message on
+    for (size_t j = 0; j < s.channels.size(); j++) think<TANH>(s, w, j, h, heads[j], acts + m.companies[j].first * D);
     number* product = w.product.of((m.n + ROWS) * I);
     for (long i = 0; i < I; i += HALF) {
-        const auto send = [&](long rows, const number* from, long matrix, long to) {
-            in_tiles(rows, [&](auto M, long row) {
-                Tile<M> tile;
-                tile.product(from + row * D, D, in + matrix * s.related() + 2 * i * D, D);
-                tile.store(messages + (to + row) * WIDTH, WIDTH, WIDTH);
-            });
-        };
-        for (long r = 0; r < s.R; r++) send(m.first[r + 1] - m.first[r], sums + m.first[r] * D, r, m.first[r]);
-        for (size_t j = 0; j < s.kinds.size(); j++)
-            for (long p = 0, rows = m.instances[j].M * s.K; p < s.kinds[j].P; p++)
-                send(rows, acts + (m.instances[j].first - m.G) * D, s.kinds[j].matrix + p, m.instances[j].first + p * rows);
+        for (size_t j = 0; j < s.channels.size(); j++)
+            for (long p = 0, rows = m.companies[j].rows, first = m.companies[j].first; p < s.channels[j].P; p++)
+                in_tiles(rows, [&](auto M, long row) {
+                    Tile<M> tile;
+                    tile.product(acts + (first + row) * D, D, in + (s.channels[j].matrix + p) * s.related() + 2 * i * D, D);
+                    tile.store(messages + (first + p * rows + row) * WIDTH, WIDTH, WIDTH);
+                });
         in_tiles(m.n, [&](auto M, long row) {
             Tile<M> tile;
             if (s.taps) {
@@ -346,18 +331,9 @@ void block(const Step& s, Work& w, const number* h, const number* in, const Head
             } else tile.product(own + row * K, K, in_own + 2 * i * K, K);
 #pragma GCC unroll 8
             for (int q = 0; q < M; q++)
-                for (long r = 0; r < s.R; r++) {
-                    const float* from = messages + m.group[r * m.n + row + q] * WIDTH;
+                for (int e = m.heard.begin[row + q]; e < m.heard.begin[row + q + 1]; e++) {
+                    const float* from = messages + m.heard.of[e] * WIDTH;
                     for (int v = 0; v < VECTORS; v++) tile.sum[q][v] += at(from + LANES * v);
-                }
-            if (!s.kinds.empty())
-#pragma GCC unroll 8
-                for (int q = 0; q < M; q++) {
-                    const long cell = m.rows[row + q] / s.K, symbol = m.rows[row + q] % s.K;
-                    for (int e = m.heard[cell]; e < m.heard[cell + 1]; e++) {
-                        const float* from = messages + (m.from[e] + symbol) * WIDTH;
-                        for (int v = 0; v < VECTORS; v++) tile.sum[q][v] += at(from + LANES * v);
-                    }
                 }
 #pragma GCC unroll 8
             for (int q = 0; q < M; q++)
@@ -424,7 +400,7 @@ void forward(const Step& s, int threads, const long* base, number* const* result
                 number* h = kept ? kept->states + first * 2 * D : w.h.of((m.N + ROWS) * D);
                 number* f = kept ? h + m.N * D : registers[entry[2]];
                 add_up(s, m.N, entry[1], registers, h);
-                block<TANH>(s, w, h, &in[entry[0] * s.tail()], heads.data() + entry[0] * s.kinds.size(), &last[entry[0] * LAST], f,
+                block<TANH>(s, w, h, &in[entry[0] * s.tail()], heads.data() + entry[0] * s.channels.size(), &last[entry[0] * LAST], f,
                             kept ? kept->gates + first * 2 * I : nullptr, kept ? kept->norms + first : nullptr);
                 if (kept) std::memcpy(registers[entry[2]], f, m.N * D * sizeof(number));
             }
@@ -481,55 +457,56 @@ void lower_back(const Step& s, const number* moved, long n, float* dh) {
         }
 }
 
-// The gradients through the instances of a kind, of d (n, 2I): to dh, and to the weights' in `mine`.
+// The gradients through a channel, of d (n, 2I): to dh, and to the weights' in `mine`.
 template <bool TANH>
-void think_back(const Step& s, Work& w, const Kind& kind, const Instances& all, const number* h, const number* d, const Head& head,
-                const number* back_answers, const number* back_sums, float* dh, float* mine) {
-    const long D = s.D, I = s.I, rows = all.M * s.K, wide = kind.P * 2 * I, parts = s.values ? 3 : 1;
-    const float scale = 1.f / __builtin_sqrtf(s.K);
+void think_back(const Step& s, Work& w, size_t j, const number* h, const number* d, const Head& head, const number* back, float* dh,
+                float* mine) {
+    const Channel& kind = s.channels[j];
+    const Company& all = w.members.companies[j];
+    const long D = s.D, I = s.I, rows = all.rows, wide = kind.P * 2 * I, parts = s.values && kind.thinks ? 3 : 1;
+    const long RELATED = panels(D) * WIDTH * 2 * I;
     if (!rows) return;
-    number *reads = w.reads.of((rows + ROWS) * kind.read), *gates = w.thoughts.of((rows + ROWS) * 2 * D);
     number *acts = w.acts.of((rows + ROWS) * D), *d_acts = w.d_acts.of((rows + ROWS) * D);
     number* d_messages = w.d_messages.of((rows + ROWS) * wide);
-    const Members& m = w.members;
-    think<TANH>(s, m, kind, all, h, head, reads, gates, acts);
-    for (long each = 0; each < all.M * kind.P; each++)
-        for (long k = 0; k < s.K; k++)
-            for (long i = 0; i < 2 * I; i += LANES) {
-                F sum{};
-                for (int e = all.begin[each]; e < all.begin[each + 1]; e++)
-                    if (const long here = m.row[all.cells[e] * s.K + k]; here >= 0) sum += at(d + here * 2 * I + i);
-                put(d_messages + (each / kind.P * s.K + k) * wide + each % kind.P * 2 * I + i, sum);
-            }
-    multiply(rows, wide, D, d_messages, wide, back_answers, d_acts, D);
+    think<TANH>(s, w, j, h, head, acts);
+    pooled(all, d, 2 * I, false, d_messages, 2 * I);
+    multiply(rows, wide, D, d_messages, wide, back + kind.matrix * RELATED, d_acts, D);
     for (long p = 0; p < kind.P; p++)
         outer(D, 2 * I, rows, acts, D, d_messages + p * 2 * I, wide, w, mine + (kind.matrix + p) * s.related(), 2 * I);
-    for (long row = 0; row < rows; row++)
-        for (long v = 0; v < D; v += LANES) {
-            number* gate = gates + row * 2 * D + v;
-            const Slopes x = slopes<TANH>(at(d_acts + row * D + v), at(gate), at(gate + D));
-            put(gate, x.gate), put(gate + D, x.up);
-            for (long c = 0; c < kind.numbers; c++) {
-                float* to = mine + kind.sums + (kind.read + all.numbers[row / s.K * kind.numbers + c]) * 2 * D + v;
-                add(to, x.gate), add(to + D, x.up);
-            }
-        }
-    outer(kind.read, 2 * D, rows, reads, kind.read, gates, 2 * D, w, mine + kind.sums, 2 * D);
-    multiply(rows, 2 * D, kind.read, gates, 2 * D, back_sums, reads, kind.read);
-    for (long each = 0; each < all.M * kind.P; each++)
-        for (long v = 0; v < D; v += LANES) {
-            const number* from = reads + each / kind.P * s.K * kind.read + each % kind.P * parts * D + v;
-            F every{}, higher{};
-            for (long k = 0; s.values && k < s.K; k++) every += at(from + k * kind.read + 2 * D);
-            for (long k = s.K - 1; k >= 0; k--) {
-                F sum = at(from + k * kind.read);
-                if (s.values) {
-                    sum += scale * (higher + every);
-                    higher += at(from + k * kind.read + D);
+    const number* d_reads = d_acts;
+    if (kind.thinks) {
+        number *reads = w.reads.p, *gates = w.thoughts.p;
+        for (long row = 0; row < rows; row++)
+            for (long v = 0; v < D; v += LANES) {
+                number* gate = gates + row * 2 * D + v;
+                const Slopes x = slopes<TANH>(at(d_acts + row * D + v), at(gate), at(gate + D));
+                put(gate, x.gate), put(gate + D, x.up);
+                for (long c = 0; c < kind.numbers; c++) {
+                    float* to = mine + kind.sums + (kind.read + all.numbers[row / s.K * kind.numbers + c]) * 2 * D + v;
+                    add(to, x.gate), add(to + D, x.up);
                 }
-                for (int e = all.begin[each]; e < all.begin[each + 1]; e++)
-                    if (const long here = m.row[all.cells[e] * s.K + k]; here >= 0) add(dh + here * D + v, all.scale[each] * sum);
             }
+        outer(kind.read, 2 * D, rows, reads, kind.read, gates, 2 * D, w, mine + kind.sums, 2 * D);
+        multiply(rows, 2 * D, kind.read, gates, 2 * D, back + (s.Q + s.T) * RELATED + kind.back, reads, kind.read);
+        const float scale = 1.f / __builtin_sqrtf(s.K);
+        for (long row = 0; s.values && row < rows; row += s.K)
+            for (long p = 0; p < kind.P; p++)
+                for (long v = 0; v < D; v += LANES) {
+                    number* of = reads + row * kind.read + p * parts * D + v;
+                    F every{}, higher{};
+                    for (long k = 0; k < s.K; k++) every += at(of + k * kind.read + 2 * D);
+                    for (long k = s.K - 1; k >= 0; k--) {
+                        put(of + k * kind.read, at(of + k * kind.read) + scale * (higher + every));
+                        higher += at(of + k * kind.read + D);
+                    }
+                }
+        d_reads = reads;
+    }
+    for (size_t list = 0; list < all.scale.size(); list++)
+        for (long v = 0; v < D; v += LANES) {
+            const F sum = at(d_reads + list * parts * D + v);
+            for (int e = all.members.begin[list]; e < all.members.begin[list + 1]; e++)
+                add(dh + all.members.of[e] * D + v, all.scale[list] * sum);
         }
 }
 
@@ -538,10 +515,9 @@ template <bool TANH>
 void block_back(const Step& s, Work& w, const float* dy, const number* h, const number* y, const number* gates, const float* norms,
                 const number* in, const number* back, const Head* heads, float* dh, float* mine, float* mine_out) {
     const Members& m = w.members;
-    const long D = s.D, I = s.I, K = s.T * D, n = m.n, G = m.G;
-    const number *own = heard(s, w, h), *sums = sums_of(s, w, h);
+    const long D = s.D, I = s.I, K = s.T * D, n = m.n;
+    const number* own = heard(s, w, h);
     number *t = w.t.of((m.N + ROWS) * D), *d = w.d_gates.of((n + ROWS) * 2 * I), *product = w.product.of((n + ROWS) * I);
-    number* d_messages = w.d_messages.of((G + ROWS) * 2 * I);
     for (long k = 0; k < m.N; k++) norm_row_backward(dy + k * D, y + k * D, t + k * D, D, norms[k]);
     for (long i = 0; i < I; i += WIDTH) {
         const long columns = std::min(WIDTH, I - i);
@@ -562,24 +538,17 @@ void block_back(const Step& s, Work& w, const float* dy, const number* h, const 
                 }
         });
     }
-    pooled(m, d, 2 * I, nullptr, d_messages);
     number* moved = w.moved.of((n + ROWS) * K);
     const long RELATED = panels(D) * WIDTH * 2 * I;
     multiply(n, 2 * I, K, d, 2 * I, back + s.Q * RELATED, moved, K,
              [&](long row, int rows, long column) { return !s.taps || m.hears(row, rows, column / D, (std::min(column + WIDTH, K) - 1) / D); });
-    number* sent = w.sent.of((G + ROWS) * D);
-    for (long r = 0; r < s.R; r++)
-        multiply(m.first[r + 1] - m.first[r], 2 * I, D, d_messages + m.first[r] * 2 * I, 2 * I, back + r * RELATED, sent + m.first[r] * D, D);
     for (long k = 0; k < m.N; k++)
         for (long v = 0; v < D; v += LANES) {
-            F sum = at(t + k * D + v);
-            if (!s.taps && !s.values && k < n) sum += at(moved + k * D + v);
-            for (long r = 0; r < s.R && k < n; r++) {
-                const long g = m.group[r * n + k];
-                sum += m.scale[g] * at(sent + g * D + v);
-            }
-            put(dh + k * D + v, sum);
+            const F through = at(t + k * D + v);
+            put(dh + k * D + v, !s.taps && !s.values && k < n ? through + at(moved + k * D + v) : through);
         }
+    const auto channel = [&](size_t j) { think_back<TANH>(s, w, j, h, d, heads[j], back, dh, mine); };
+    for (long r = 0; r < s.R; r++) channel(r);
     for (long k = 0; s.taps && k < n; k++)
         for (long tap = 0; tap < s.T; tap++)
             for (long v = 0, to = m.tap[tap * n + k]; to >= 0 && v < D; v += LANES)
@@ -587,12 +556,7 @@ void block_back(const Step& s, Work& w, const float* dy, const number* h, const 
     if (s.values) lower_back(s, moved, n, dh);
     outer(K, 2 * I, n, own, K, d, 2 * I, w, mine + s.Q * s.related(), 2 * I, s.taps ? &m.runs : nullptr);
     outer(D, I, n, t, D, product, I, w, mine_out, I);
-    for (long r = 0; r < s.R; r++)
-        outer(D, 2 * I, m.first[r + 1] - m.first[r], sums + m.first[r] * D, D, d_messages + m.first[r] * 2 * I, 2 * I, w,
-              mine + r * s.related(), 2 * I);
-    for (size_t j = 0; j < s.kinds.size(); j++)
-        think_back<TANH>(s, w, s.kinds[j], m.instances[j], h, d, heads[j], back + s.kinds[j].matrix * RELATED,
-                         back + (s.Q + s.T) * RELATED + s.kinds[j].back, dh, mine);
+    for (size_t j = s.R; j < s.channels.size(); j++) channel(j);
 }
 
 template <bool TANH>
@@ -600,7 +564,7 @@ void backward(const Step& s, int threads, const long* base, const number* const*
               float* d_weights, float* d_out) {
     const long D = s.D, I = s.I, K = s.T * D, RELATED = panels(D) * WIDTH * 2 * I;
     long BACK = (s.Q + s.T) * RELATED;
-    for (const Kind& kind : s.kinds) BACK += panels(kind.read) * WIDTH * 2 * D;
+    for (const Channel& kind : s.channels) BACK += kind.thinks ? panels(kind.read) * WIDTH * 2 * D : 0;
     const long W = s.blocks * s.block(), O = s.blocks * D * I, parts = std::min(PARTS, s.B);
     const long IN = panels(I) * WIDTH * D;
     Room<number> in(s.blocks * IN), back(s.blocks * BACK), packed;
@@ -618,11 +582,10 @@ void backward(const Step& s, int threads, const long* base, const number* const*
                     pack_rows(from + n, rows, std::min(WIDTH, k - n), k, &back[block * BACK + to + n * rows]);
             };
             const number* weights = s.weights + block * s.block();
-            for (long r = 0; r < s.R; r++) turned(weights + r * s.related(), 2 * I, D, r * RELATED);
             turned(weights + s.Q * s.related(), 2 * I, K, s.Q * RELATED);
-            for (const Kind& kind : s.kinds) {
-                turned(weights + kind.matrix * s.related(), kind.P * 2 * I, D, kind.matrix * RELATED);
-                turned(weights + kind.sums, 2 * D, kind.read, (s.Q + s.T) * RELATED + kind.back);
+            for (const Channel& channel : s.channels) {
+                turned(weights + channel.matrix * s.related(), channel.P * 2 * I, D, channel.matrix * RELATED);
+                if (channel.thinks) turned(weights + channel.sums, 2 * D, channel.read, (s.Q + s.T) * RELATED + channel.back);
             }
         }
 #pragma omp for schedule(dynamic)
@@ -646,7 +609,7 @@ void backward(const Step& s, int threads, const long* base, const number* const*
                     const long first = base[b] * s.stages + stage * m.N;
                     const number* h = kept.states + first * 2 * D;
                     block_back<TANH>(s, w, grads[entry[2]], h, h + m.N * D, kept.gates + first * 2 * I, kept.norms + first,
-                                     &in[entry[0] * IN], &back[entry[0] * BACK], heads.data() + entry[0] * s.kinds.size(), dh, mine + entry[0] * s.block(),
+                                     &in[entry[0] * IN], &back[entry[0] * BACK], heads.data() + entry[0] * s.channels.size(), dh, mine + entry[0] * s.block(),
                                      mine + W + entry[0] * D * I);
                     std::memset(grads[entry[2]], 0, m.N * D * 4);
                     for (int i = 0; i < REGISTERS; i++)
@@ -676,17 +639,19 @@ Step read(const long* n, float eps, const void* const* in) {
     s.open = (const uint8_t*)in[3], s.ids = (const int32_t*)in[4], s.counts = (const int32_t*)in[5];
     s.scale = (const float*)in[6], s.taps = (const int32_t*)in[7], s.instances = (const int32_t*)in[8];
     s.weights = (const number*)in[10], s.out = (const number*)in[11], s.table = (const int32_t*)in[12];
+    for (long r = 0; r < s.R; r++) s.channels.push_back({1, r, s.D, false});
     s.Q = s.R;
     long begin = 0, back = 0;
     for (long j = 0; j < n[12]; j++) {
         const long* of = (const long*)in[9] + 5 * j;  // places, numbers, rows of the table for each, instances, columns
-        s.kinds.push_back({of[0], of[1], of[2], of[3], of[4], of[0] * (s.values ? 3 : 1) * s.D, begin, s.Q, 0, back});
-        s.Q += of[0], begin += of[3] * of[4], back += panels(s.kinds.back().read) * WIDTH * 2 * s.D;
+        s.channels.push_back({of[0], s.Q, of[0] * (s.values ? 3 : 1) * s.D, true, of[1], of[2], of[3], of[4], begin, 0, back});
+        s.Q += of[0], begin += of[3] * of[4], back += panels(s.channels.back().read) * WIDTH * 2 * s.D;
     }
-    for (Kind& kind : s.kinds) {
-        kind.sums = s.tail() + s.heads;
-        s.heads += 2 * s.D * (kind.read + kind.numbers * kind.stride);
-    }
+    for (Channel& kind : s.channels)
+        if (kind.thinks) {
+            kind.sums = s.tail() + s.heads;
+            s.heads += 2 * s.D * (kind.read + kind.numbers * kind.stride);
+        }
     return s;
 }
 
