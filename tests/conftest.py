@@ -193,8 +193,8 @@ def _seeded() -> None:
 
 @pytest.fixture(autouse=True)
 def _undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Charts take most of an evaluation: they are drawn in tests/report, and where a test is marked."""
-    if request.path.parent.name != "report" and request.node.get_closest_marker("drawn") is None:
+    """Charts take most of an evaluation: they are drawn where a test is marked, and by fixtures of tests/report."""
+    if request.node.get_closest_marker("drawn") is None:
         monkeypatch.setattr("reason.report.page.svg", lambda chart: "<svg/>")
         for module in ("evaluation.suite", "extensions.ablation.report", "report.compare"):
             monkeypatch.setattr(f"reason.{module}.save_png", lambda charts, path: path.write_bytes(b"\x89PNG"))

@@ -84,12 +84,15 @@ def test_settings_that_the_mathematics_names_exist() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/library.md"])
 def test_the_python_of_a_page_runs(page: str, here: Path) -> None:
-    """For four steps, after which a model solves nothing: a second of restarts is enough."""
+    """Few steps of a narrow model, which solves nothing: a second of restarts is enough."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
-    names: dict[str, object] = {}
+    names: dict[str, object] = {"FEW": {"steps": 4, "batch_size": 8}, "NARROW": {"hidden_size": 16}}
     for block in blocks:
-        brief = re.sub(r'"steps": \d+', '"steps": 4', block).replace("max_steps=10", "max_steps=2")
+        brief = re.sub(r'training={"steps": \d+}', "training=FEW, model=NARROW", block).replace(
+            "max_steps=10", "max_steps=2"
+        )
+        brief = re.sub(r"(evaluate\(steps=|steps\(\w+\.batch\(\), )\d+", r"\g<1>2", brief)
         brief = re.sub(r'solve\(("[^"]+")\)', r"solve(\1, seconds=1)", brief)
         exec(compile(brief, page, "exec"), names)
 
@@ -143,3 +146,18 @@ def test_commands_name_presets_and_settings_that_exist(page: str) -> None:
         elif command in ("ablate", "bench"):
             for name in words[0].split(","):
                 override(preset(name).config(), {key: value.split(",")[-1] for key, value in pairs.items()})
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(tmp_path: Path) -> None:
+    """From its first cell to its last, as Jupyter does."""
+    nbformat = pytest.importorskip("nbformat")  # with the extra `dev`
+    client, file = pytest.importorskip("nbclient"), ROOT / "examples/tour.ipynb"
+    notebook = nbformat.read(file, as_version=4)
+    notebook.cells[1].source = notebook.cells[1].source.replace("steps = 300", "steps = 3")
+    client.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
+    kinds = [kind for cell in notebook.cells for output in cell.get("outputs", []) for kind in output.get("data", {})]
+    assert kinds.count("image/png") == 2, "the reader's own plots are drawn in the page"
+    assert len(list(tmp_path.glob("runs/sudoku-4x4*-1/evaluation/*/report.html"))) == 2
+    assert file.stat().st_size < 200_000, "bytes, with its outputs"

@@ -13,15 +13,10 @@ from reason.cli import main
 from reason.data import PuzzleData
 from reason.models.recursive import unmarked
 
-SHORT = [
-    "model.hidden_size=16",
-    "training.steps=4",
-    "training.batch_size=4",
-    "training.monitor.every=2",
-    "training.compile=none",
-    "optimizer.schedule.warmup_steps=1",
-    "rollout.supervision_steps=2",
-]
+SHORT = (
+    "model.hidden_size=16 training.steps=4 training.batch_size=4 training.monitor.every=2 training.compile=none "
+    "optimizer.schedule.warmup_steps=1 rollout.supervision_steps=2"
+)
 
 
 def test_the_larger_logit_is_that_of_the_token() -> None:
@@ -42,8 +37,11 @@ def test_a_marked_training_is_read_without_marks(mazes: Path, capsys: pytest.Cap
     data = PuzzleData(mazes, "train", marks=True)
     assert data.labels.max() == data.shape.vocab_size == 6
     assert data.shape.marks == (FREE,)
-    assert main(["train", "maze-any", "data=mazes", "data.marks=true", "run=run", *SHORT]) == 0
-    assert main(["train", "maze-any", "data=mazes", "data.marks=true", "run=half", *SHORT, "--max-steps", "2"]) == 0
+    assert main(["train", "maze-any", "data=mazes", "data.marks=true", "run=run", *SHORT.split()]) == 0
+    assert (
+        main(["train", "maze-any", "data=mazes", "data.marks=true", "run=half", *SHORT.split(), "--max-steps", "2"])
+        == 0
+    )
     assert main(["train", "run=half", "--resume"]) == 0
     run, half = (api.load(name, device="cpu").model for name in ("run", "half"))
     assert all(torch.equal(a, b) for a, b in zip(run.parameters(), half.parameters(), strict=True))

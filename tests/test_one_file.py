@@ -16,8 +16,8 @@ FILE = Path(__file__).parents[1] / "examples" / "one_file.py"
 
 
 def test_its_first_losses_are_those_of_the_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Initial weights, puzzles, symmetries, carry and updates: 20 steps of 16 rows in float32, two puzzles a row."""
-    steps, batch = 20, 16
+    """Initial weights, puzzles, symmetries, carry and updates: 20 steps of 4 rows in float32, two puzzles a row."""
+    steps, batch = 20, 4
     make_set("sudoku --size 6 --train 40 --test 12 --seed 3", tmp_path / "set")
     settings = {"data.directory": str(tmp_path / "set"), "training.steps": str(steps), "training.log_every": "1"}
     settings |= {"training.batch_size": str(batch), "training.precision": "fp32", "training.compile": "none"}

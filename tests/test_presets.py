@@ -12,7 +12,7 @@ from datasets_gen.layout import Split, write_dataset
 from reason.cli.presets import computed_lists, listing
 from reason.config.overrides import override, validated
 from reason.config.schema import Config
-from reason.presets import LISTS, PRESETS, preset
+from reason.presets import LISTS, PRESETS, TABLES, preset
 from reason.training.log import read_metrics
 
 NARROW = {"model.hidden_size": "16", "model.num_heads": "2", "model.expansion": "1"}
@@ -33,16 +33,12 @@ def test_the_list_is_what_the_presets_are() -> None:
     assert listing() == presets, f"a preset has changed; write the lists anew: {mend}"
 
 
-FIRST = {  # of a paper's rows that change the same settings
-    (name.split("-")[0], frozenset(chosen.row.changes)) if chosen.row else name: name
-    for name, chosen in reversed(PRESETS.items())
-}.values()
-
-
 OTHERS = [name for home, names in LISTS.items() if home.name != "declared" for name in names]
+RICHEST = {table.preset_name(max(table.rows, key=lambda row: len(row.changes))) for table in TABLES}
+FAST = {n for n, it in PRESETS.items() if (it.row is None or n in RICHEST) and it.shape.seq_len <= 400}
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in FIRST else pytest.mark.slow) for n in OTHERS])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in OTHERS])
 def test_two_steps(name: str, tmp_path: Path) -> None:
     shape = preset(name).shape
     tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (4, shape.seq_len))

@@ -202,7 +202,7 @@ def reading_test(cases: Mapping[str, Callable[[], Case]]) -> Callable[..., None]
     """The test that every family has, of its cases."""
 
     @pytest.mark.parametrize("name", cases)
-    @pytest.mark.parametrize("count", [40, pytest.param(2000, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("count", [25, pytest.param(2000, marks=pytest.mark.slow)])
     def reads_alike_or_refuses(name: str, count: int, page: Any, tmp_path: Path) -> None:
         all_read_alike(cases[name](), count, page, tmp_path)
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reason.config.describe import describe_settings
@@ -57,6 +57,7 @@ def test_errors_say_value_reason_and_mend(key: str, value: str, words: str) -> N
     assert words in str(error.value)
 
 
+@settings(max_examples=30)
 @given(key=st.text(alphabet="abcxyz._=", max_size=20), value=st.text(max_size=10))
 def test_no_override_escapes_as_another_error(key: str, value: str) -> None:
     with pytest.raises(ConfigError, match=r"\w"):

@@ -22,7 +22,11 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "export": (["export", "run", "out"], 2, "unknown command export"),
     "extreme": (["generate", "sudoku", "--mix", "extreme", "--output-dir", "set"], 1, "no extension has such a mix"),
     "figures": (["figures", "run"], 2, "unknown command figures"),
-    "kernels": (["train", "sudoku-4x4", "model.fused=true"], 1, "model.fused=true: kernels are an extension"),
+    "kernels": (
+        ["train", "sudoku-4x4", "data=whole", "model.fused=true"],
+        1,
+        "model.fused=true: kernels are an extension",
+    ),
     "looped": (["train", "stars-small"], 1, "unknown preset stars-small"),
     "memory": (["train", "sudoku-4x4", "--memory"], 1, "reason memory is a command of an extension"),
     "original": (["import-weights", "weights.pt"], 2, "unknown command import-weights"),
@@ -31,7 +35,11 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "studies": (["evaluate", "run", "evaluation.policies=true"], 1, "unknown setting evaluation.policies"),
     "shards": (["generate", "merge", "set"], 2, "unknown command merge"),
     "torchrun": (["WORLD_SIZE=2", "train", "sudoku-4x4"], 1, "the extension torchrun is needed"),
-    "trackers": (["train", "sudoku-4x4", "training.tracker=wandb"], 1, "training.tracker=wandb: one of none is needed"),
+    "trackers": (
+        ["train", "sudoku-4x4", "data=whole", "training.tracker=wandb"],
+        1,
+        "training.tracker=wandb: one of none is needed",
+    ),
 }
 DECLARED = [  # what else needs declared puzzles: a preset, a set of them, a mixer
     (["train", "sudoku-4x4", "model.mixer=relations"], 1, "local, groups; got relations"),
@@ -78,6 +86,7 @@ json.dump(done, sys.stdout)
 def check(package: Path, folder: Path, sudoku_4x4: Path, *names: str) -> None:
     """All commands in one process, which imports torch once."""
     folder.mkdir()
+    shutil.copytree(sudoku_4x4, folder / "whole")
     killer = shutil.copytree(sudoku_4x4, folder / "killer")
     for file in killer.glob("*/dataset.json"):
         file.write_text(json.dumps(json.loads(file.read_text()) | {"task": {"name": "killer"}}))

@@ -11,7 +11,7 @@ from datasets_gen.layout import read_split
 from reason.cli import main
 
 PAGE = (Path(__file__).parents[3] / "docs/own-puzzle.md").read_text()
-FEW = {"1500": "40", "100": "4", "500": "4"}  # puzzles of each split in the fast test
+FEW = {"1500": "8", "100": "2", "500": "2"}  # puzzles of each split in the fast test
 
 
 def blocks(language: str) -> list[str]:

@@ -29,7 +29,7 @@ MODELS = {  # a preset, its set and settings
     "attention": ("sudoku-4x4", SUDOKU, [*FEW, "model.mixer=attention", "model.positions=rotary"]),
     "two networks": ("sudoku-6x6-hrm", SUDOKU, [*FEW, "model.expansion=1"]),
     "mlp": ("sudoku-4x4", SUDOKU, [*FEW, "model.mixer=mlp", "model.positions=none", "model.integrator=rk4"]),
-    "drawn start": ("sudoku-9x9", SUDOKU, FEW[:-1]),
+    "symbols": ("sudoku-9x9", SUDOKU, FEW[:-1]),
     "open symbols": ("sudoku-9x9", SUDOKU, [*FEW[:-1], "model.open_only=true", "model.initial=buffer"]),
     "local": ("maze-any", MAZE, FEW[:-1]),
 }
@@ -50,7 +50,7 @@ def run_of(name: str, sets: dict[str, Path], folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in ("local", "drawn start") else pytest.mark.slow) for name in MODELS]
+    "name", [pytest.param(name, marks=[] if name == "local" else pytest.mark.slow) for name in MODELS]
 )
 def test_graphs_answer_as_torch_does(name: str, sets: dict[str, Path], tmp_path: Path) -> None:
     run, out = run_of(name, sets, tmp_path), tmp_path / "graphs"
@@ -61,7 +61,7 @@ def test_graphs_answer_as_torch_does(name: str, sets: dict[str, Path], tmp_path:
     assert checked["equal"] == checked["answers"] == checked["puzzles"] * checked["steps"]
     assert checked["of"].endswith("test split")
     assert checked["largest_relative_difference"] < 2e-5
-    assert card["drawn"] == (["z_h", "z_l"][: len(card["state"])] if name == "drawn start" else [])
+    assert card["drawn"] == (["z_h", "z_l"][: len(card["state"])] if name in ("local", "symbols") else [])
     assert str(tmp_path) not in (out / "card.json").read_text()
     graphs = [path.read_bytes() for path in out.glob("*.onnx")]
     assert len(graphs) == 2
@@ -91,7 +91,7 @@ def test_what_no_graph_can_hold_is_refused_in_a_line(
     run = run_of("attention", sets, tmp_path)
     words = ["export", str(run), str(tmp_path / "out"), "--onnx"]
     monkeypatch.setattr(interop.torch.onnx, "export", lambda *_, **__: 1 / 0)
-    refusal(words, "torch's exporter says division by zero")
+    refusal(words, "cannot become ONNX graphs", "torch's exporter says division by zero")
     assert not (tmp_path / "out").exists()
     monkeypatch.setitem(sys.modules, "onnxscript", None)  # as if it were not installed
     refusal(words, "recursive-reasoners[onnx]")

@@ -106,6 +106,7 @@ def test_endurance_of_a_deep_puzzle_ends_at_what_depth_1_leaves():
     assert endurance(DEEP, solution, value + 1 / PASSES) == -1
 
 
+@pytest.mark.slow
 def test_a_lineage_gives_minimal_puzzles_of_depth_2(monkeypatch):
     monkeypatch.setattr(deep, "GENERATION", 12)
     monkeypatch.setattr(deep, "TRIED", 2000)

@@ -1,12 +1,11 @@
 """Neighbours of a Sudoku: one solution, minimal, near; and sets of them, which keep barred solution classes out."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from benchmarks.neighbours import boards, digits
+from benchmarks.neighbours import boards, digits, main
 from benchmarks.real_sudoku import imported, write
 from datasets_gen.extensions.extreme.classes import solution_classes
 from datasets_gen.extensions.extreme.depth import depths
@@ -48,13 +47,16 @@ def test_walks_reach_few_clues_and_solutions_of_different_classes() -> None:
         assert len(np.unique(classes)) == len(found) <= 4
 
 
-def test_a_set_of_neighbours_is_deep_and_apart_from_barred_classes(tmp_path: Path) -> None:
+def test_a_set_of_neighbours_is_deep_and_apart_from_barred_classes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer = solve(DEEP[None]).solutions[0]
     row = {"source": "", "question": digits(DEEP), "answer": digits(answer), "rating": "0"}
 
     def made(name: str, *more: str) -> np.ndarray:
-        command = [sys.executable, "-m", "benchmarks.neighbours", str(tmp_path / "set"), "--each", "8", *more]
-        subprocess.run([*command, "--output-dir", str(tmp_path / name)], check=True, cwd=Path(__file__).parents[2])
+        words = [str(tmp_path / "set"), "--each", "8", *more, "--output-dir", str(tmp_path / name)]
+        monkeypatch.setattr("sys.argv", ["neighbours", *words])
+        main()
         return boards(tmp_path / name, "train")[1]
 
     imported([write(tmp_path / "train.csv", [row])], tmp_path / "set")

@@ -15,10 +15,10 @@ from datasets_gen.sudoku.generate import random_chunk
 
 SETS = {
     "sudoku": "sudoku --size 6 --train 200 --validation 20 --test 70 --seed 3",
-    "mix": "sudoku --mix extreme --train 60 --test 5",
+    "mix": "sudoku --mix extreme --train 30 --test 3",
     "maze": "maze --size 6 --min-path 8 --train 60 --test 9 --wall-density 0.3 0.4",
     "addition": "addition --digits 2 --test-digits 4 --mixed-digits --train 1500 --test 700",
-    "queens": "queens --train 12 --test 6",
+    "queens": "queens --train 6 --test 3",
 }
 
 
@@ -37,6 +37,7 @@ def test_the_number_of_shards_changes_nothing(tmp_path, monkeypatch, family):
 
     monkeypatch.setattr(mix, "deep_puzzles", random)
     monkeypatch.setattr(mix, "WALKS", 0)
+    monkeypatch.setattr(mix, "CHUNK", 8)
     assert make(SETS[family], tmp_path / "alone") == 0
     for of in (1, 3):
         directory = tmp_path / f"of {of}"
