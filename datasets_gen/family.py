@@ -148,6 +148,10 @@ class Puzzle(ABC):
         """The member of the family with as many cells as a typed board; itself where no member fits."""
         return self
 
+    def texts(self, text: str) -> list[str]:
+        """The puzzles of a file: one a line."""
+        return [line for line in text.splitlines() if line.strip()]
+
     def typed(self, text: str) -> tuple[np.ndarray, np.ndarray | None]:
         """Tokens (S,) and relations (M, 1 + C + P) of a typed puzzle; None: its family has none."""
         return self.parse(text), None

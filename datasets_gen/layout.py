@@ -73,18 +73,32 @@ def text_file(path: Path) -> Iterator[IO[str]]:
             raise DatasetError(f"{path} is not UTF-8 ({error.reason}); save the file as UTF-8") from None
 
 
-def parse_json(text: str, where: str) -> Any:
-    """The value of a JSON text; raises DatasetError, which says `where`, if it is none."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DatasetError(f"{where}: no JSON ({error})") from None
-
-
 def read_json(path: Path) -> Any:
     """The content of a JSON file; raises DatasetError where it is none."""
     with text_file(path) as file:
-        return parse_json(file.read(), str(path))
+        try:
+            return json.load(file)
+        except (ValueError, RecursionError) as error:
+            raise DatasetError(f"{path}: no JSON ({error})") from None
+
+
+def read_objects(path: Path) -> Iterator[tuple[str, Any]]:
+    """The JSON objects of a file, one after the other or in arrays, each with the file and the line where it begins."""
+    with text_file(path) as file:
+        text = file.read()
+    begin, line, at = re.compile(r"\S"), 1, 0
+    while found := begin.search(text, at):
+        line += text.count("\n", at, found.start())
+        where = f"{path}, line {line}"
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, found.start())
+        except (ValueError, RecursionError) as error:
+            raise DatasetError(f"{where}: no JSON ({error})") from None
+        if isinstance(value, list):
+            yield from ((f"{where}, entry {number}", entry) for number, entry in enumerate(value, 1))
+        else:
+            yield where, value
+        line, at = line + text.count("\n", found.start(), end), end
 
 
 def brief(value: Any) -> str:

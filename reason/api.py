@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -116,9 +116,9 @@ class Run:
     """A trained reasoner and its run directory."""
 
     directory: Path
-    config: Config
-    model: Reasoner  # in evaluation mode, its weights without gradient
-    shape: Shape
+    config: Config = field(repr=False)
+    model: Reasoner = field(repr=False)  # in evaluation mode, its weights without gradient
+    shape: Shape = field(repr=False)
     step: int  # optimizer steps of the weights
     weights: str  # "ema" or "raw"
 
@@ -162,9 +162,15 @@ class Run:
         return unroll(self.model, batch, count or 2 * self.config.rollout.trained_steps)
 
     def solve(
-        self, puzzle: str, steps: int | None = None, restarts: int | None = None, seconds: float = SECONDS
+        self, puzzle: str | ArrayLike, steps: int | None = None, restarts: int | None = None, seconds: float = SECONDS
     ) -> dict[str, Any]:
-        """One puzzle as a person types it, solved step by step: what `reason solve --json` prints."""
+        """One puzzle, solved step by step: what `reason solve --json` prints.
+
+        puzzle: as a person types it, or rows of its cells' characters or digits, 0 or None for an open cell.
+        """
+        if not isinstance(puzzle, str):
+            rows = np.asarray(puzzle, object)
+            puzzle = "\n".join("".join("." if cell is None else str(cell) for cell in np.ravel(row)) for row in rows)
         with _torch_as_it_was():
             solution = solve_text(self.directory, self.model, self.config, puzzle, steps, restarts, seconds)
         return solution.describe() | {"run": self.directory.resolve().name}

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,10 +107,22 @@ def test_trainings_in_threads_are_those_of_one_thread(sudoku_4x4: Path, tmp_path
             assert all(torch.equal(found[name], value) for name, value in alone.items())
 
 
-def test_solving_is_what_the_command_prints(run: reason.Run) -> None:
-    solved = run.solve("1... ..2. .... ...4", steps=2, restarts=8)
+ROWS = [[1, 0, 0, 0], [0, 0, 2, 0], [0, 0, 0, 0], [0, 0, 0, 4]]
+NONE = [[cell or None for cell in row] for row in ROWS]
+
+
+@pytest.mark.parametrize(
+    "puzzle", ["1... ..2. .... ...4", ROWS, NONE, np.array(ROWS), ["1...", "..2.", "....", "...4"]]
+)
+def test_solving_is_what_the_command_prints(run: reason.Run, puzzle: Any) -> None:
+    solved = run.solve(puzzle, steps=2, restarts=1)
     assert len(solved["steps"]) == 2
     assert solved["question"] == ["1...", "..2.", "....", "...4"]
+
+
+def test_what_a_session_shows(run: reason.Run) -> None:
+    assert {*reason.__all__} <= {*dir(reason)}
+    assert repr(run) == f"Run(directory={run.directory!r}, step=4, weights='ema')"
 
 
 def test_a_stopped_run_goes_on(sudoku_4x4: Path, run: reason.Run, tmp_path: Path) -> None:

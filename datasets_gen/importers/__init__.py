@@ -155,6 +155,7 @@ FORMATS |= {
         """\
   Sudoku-Extreme   data set sapientinc/sudoku-extreme, files train.csv and test.csv
                    python -m datasets_gen import sudoku-csv train.csv test.csv --output-dir data/sudoku-extreme
+                   other CSV files, and texts of Sudokus such as .sdm; where there are no answers, a solver finds them
 """,
     ),
     "maze-csv": Format(

@@ -1,25 +1,35 @@
-"""The published CSV of Sudoku-Extreme and Maze-Hard, in and out: source, question, answer, rating."""
+"""CSV of Sudokus and mazes, in and out: source, question, answer, rating, as Sudoku-Extreme and Maze-Hard have them."""
 
 from __future__ import annotations
 
 import csv
 import itertools
 import math
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from datasets_gen.family import Puzzle
 from datasets_gen.layout import MOST, DatasetError, Metadata, Split, text_file
 from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
+from datasets_gen.sudoku.text import BLANKS
+from datasets_gen.sudoku.text import boards as sudokus
 
 COLUMNS = ["source", "question", "answer", "rating"]
+NAMES = {  # of columns elsewhere
+    **dict.fromkeys(("puzzle", "puzzles", "quiz", "quizzes", "sudoku"), "question"),
+    **dict.fromkeys(("solution", "solutions", "answers"), "answer"),
+    "difficulty": "rating",
+}
+OPEN = (BLANKS + "-").replace("?", "")  # which stands for what is not in Latin-1
 ALPHABETS = {  # character -> token
-    "sudoku": {".": 1, "0": 1} | {str(digit): digit + 1 for digit in range(1, 10)},
+    "sudoku": dict.fromkeys(OPEN, 1) | {str(digit): digit + 1 for digit in range(1, 10)},
     "maze": {"#": 1, " ": 2, "S": 3, "G": 4, "o": 5},
 }
-ELSEWHERE = {"question": "o", "answer": ".0"}  # characters of the other column
+ELSEWHERE = {"question": "o", "answer": OPEN}  # characters of the other column
 FAMILIES: dict[str, type[Sudoku] | type[Maze]] = {"sudoku": Sudoku, "maze": Maze}
 
 
@@ -32,14 +42,26 @@ class Table(NamedTuple):
     style: dict[str, str]  # what must be known to write the same file again: the line end, and an open cell
 
 
+def columns(head: str, lines: Iterator[str]) -> csv.DictReader[str]:
+    """The rows of a CSV with commas, semicolons or tabs; its columns are called as ours where NAMES knows them."""
+    rows = csv.DictReader(itertools.chain([head], lines), delimiter=max(",;\t", key=head.count), strict=True)
+    names = [name.strip().lower() for name in rows.fieldnames or ()]
+    rows.fieldnames = [NAMES.get(name, name) for name in names]
+    return rows
+
+
 def read_table(path: Path, name: str) -> Table:
-    """Read a CSV file of "sudoku" or "maze"."""
+    """Read a CSV file of "sudoku" or "maze"; Sudokus also as any text of boards, whose answers a solver finds."""
     boards: dict[str, list[str]] = {"question": [], "answer": []}
     ratings, sources = [], []
     with text_file(path) as file:
         head = file.readline()
-        rows = csv.DictReader(itertools.chain([head], file), strict=True)
+        rows = columns(head, file)
         if missing := boards.keys() - {*(rows.fieldnames or ())}:
+            if name == "sudoku" and (found := sudokus(head + file.read())):
+                board, places = Sudoku().sized(found[0]), (f"{path}, puzzle {n}" for n in itertools.count(1))
+                split = solved(board, zip(places, found, strict=False))
+                return Table(board, split, [path.name] * len(found), {"line_end": "\n", "blank": "."})
             raise DatasetError(f"{path}, line 1: no column {' or '.join(sorted(missing))}; expected {COLUMNS}")
         try:
             for row in rows:
@@ -66,8 +88,36 @@ def read_table(path: Path, name: str) -> Table:
     inputs, labels = (_tokens(boards[column], puzzle, column, path) for column in boards)
     style = {"line_end": "\r\n" if head.endswith("\r\n") else "\n"}
     if name == "sudoku":
-        style["blank"] = "0" if any("0" in text for text in boards["question"]) else "."
+        style["blank"] = next((blank for blank in OPEN if any(blank in text for text in boards["question"])), ".")
     return Table(puzzle, Split.of_puzzles(inputs, labels, _ratings(ratings)), sources, style)
+
+
+def solved(puzzle: Puzzle, texts: Iterable[tuple[str, str]]) -> Split:
+    """Typed puzzles, each (where it stands, text), with the labels that our own solver finds."""
+    inputs, labels, tables = [], [], []
+    for where, text in texts:
+        try:
+            tokens, relations = puzzle.typed(text)
+        except DatasetError as error:
+            raise DatasetError(f"{where}: {error}") from None
+        solutions, answer = puzzle.exact(tokens, relations) or (0, tokens)
+        if solutions == 0 or (solutions > 1 and not puzzle.several):
+            raise DatasetError(f"{where}: the puzzle has {'several solutions' if solutions else 'no solution'}")
+        inputs.append(tokens)
+        labels.append(answer)
+        tables += [] if relations is None else [relations[None]]  # of all puzzles or of none
+    return Split.of_puzzles(np.array(inputs), np.array(labels), relations=stacked(tables) if tables else None)
+
+
+def stacked(parts: list[np.ndarray]) -> np.ndarray:
+    """Instances (N, M, 1 + C + P') of several puzzles, padded to the same M and P'."""
+    most = np.max([part.shape for part in parts], axis=0)[1:]
+    return np.concatenate(
+        [
+            np.pad(part, [(0, 0), *((0, n - m) for n, m in zip(most, part.shape[1:], strict=True))], constant_values=-1)
+            for part in parts
+        ]
+    )
 
 
 def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Split, name: str) -> None:

@@ -13,10 +13,10 @@ from datasets_gen.structure import GridSymmetry, Structure, units
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import solve
 from datasets_gen.sudoku.tables import BOXES, geometry
+from datasets_gen.sudoku.text import BLANKS, PASSED, boards
 
 UNIT_NAMES = ("row", "column", "box")
 STATISTICS: list[Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]] = []  # of extensions, from (N, S) digits
-BLANKS = ".0_*?"
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Sudoku(SquareBoard):
     name = "sudoku"
     rating_name = "guesses"
     rules = "every question has one solution, and every label is it"
-    passed = " \t\r\n|-+=':,"
+    passed = PASSED
 
     def __post_init__(self) -> None:
         if self.size not in BOXES:
@@ -158,8 +158,19 @@ class Sudoku(SquareBoard):
 
     def sized(self, text: str) -> Sudoku:
         """The Sudoku with as many cells as are typed; itself where no size has as many."""
-        cells = sum(character not in self.passed for character in text)
+        cells = len("".join(boards(text)[:1])) or sum(character not in self.passed for character in text)
         return Sudoku(next((size for size in BOXES if size**2 == cells), self.size))
+
+    def texts(self, text: str) -> list[str]:
+        """The puzzles of a file: boards of one line or of n; where they cannot be read, its lines."""
+        return boards(text) or super().texts(text)
+
+    def parse(self, text: str) -> np.ndarray:
+        """Tokens (S,) of a board in any form that `boards` reads."""
+        found = boards(text)
+        if len(found) > 1:
+            raise DatasetError(f"{len(found)} puzzles; solve a file of several with --output ANSWERS.csv")
+        return super().parse("".join(found) or text)
 
     @property
     def typed_as(self) -> dict[str, int]:

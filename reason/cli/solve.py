@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 import sys
@@ -15,8 +14,11 @@ from typing import Any
 
 from rich.console import Console
 
+from datasets_gen.importers.tables import columns
 from datasets_gen.layout import DatasetError
+from datasets_gen.plugins import nearest
 from datasets_gen.progress import Progress
+from datasets_gen.puzzles import Puzzle
 from datasets_gen.typed import Parser
 from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
@@ -25,7 +27,7 @@ from reason.pretrained import pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run, run_and_config
 from reason.runs.reading import idle, idle_lines, refuse_unreadable
-from reason.solve import SECONDS, Solution, counted, solve_text
+from reason.solve import SECONDS, Solution, counted, family_of_run, solve_text
 from reason.training.device import pick_device
 
 DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer change from step to step.
@@ -39,6 +41,9 @@ DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer chang
   reason solve sudoku puzzles.csv --output answers.csv          a file of puzzles: one a line, or a column `question`
 
 The first word is a run's folder, or a model that comes with the package (`reason models` lists them).
+
+A Sudoku is read as other programs and pages write it: in one line or in rows, framed or not, with . 0 _ * ? · - or
+spaces for open cells; .sdk, .sdm, .ss, HoDoKu, OpenSudoku, CSV, JSON and Python lists.
 
 A maze is drawn with one character for each cell and one line for each row: '#' is a wall, ' ' or '.' a free cell. It
 has one S and one G. A path of 'o' is read as free cells, and an empty line between rows as a row of free cells. A frame
@@ -84,13 +89,14 @@ def main(argv: list[str]) -> int:
     settings = [word for word in arguments.words if SETTING.match(word)]
     words = [word for word in arguments.words if word not in settings]
     if len(words) != 2:
+        hints = [nearest(word.partition("=")[0], ("steps", "device")) for word in words[2:] if "=" in word]
         raise ConfigError(
-            f"a run and a puzzle are needed, got {' '.join(words) or 'none'}; see: reason solve --help "
+            f"a run and a puzzle are needed, got {' '.join(words) or 'none'}; {''.join(hints)}see: reason solve --help "
             f"(models of the package: {', '.join(pretrained_models())})"
         )
     name, text = words
-    puzzles = _puzzles(Path(text)) if output else [_text(text)]
     run, own = run_and_config(name)
+    puzzles = _puzzles(Path(text), family_of_run(run)) if output else [_text(text)]
     _, pairs = split_arguments(settings, {"steps": "evaluation.steps"})
     config = override(own, pairs)
     refuse_unreadable(pairs)
@@ -104,7 +110,12 @@ def main(argv: list[str]) -> int:
     if output:
         return _solve_each(puzzles, output, lambda text: solve_text(run, model, config, text, *limits))
     with Progress(desc="restarts", unit="restart", leave=False, delay=1) as bar:
-        solution = solve_text(run, model, config, puzzles[0], *limits, progress=bar.update)
+        try:
+            solution = solve_text(run, model, config, puzzles[0], *limits, progress=bar.update)
+        except DatasetError as error:
+            if puzzles[0] == text and re.search(r"\.\w+$|[a-z/\\]{2}", text):  # typed, and like the name of a file
+                raise ConfigError(f"no file {text}, and no puzzle: {error}") from None
+            raise
     solved = solution.describe() | {"run": run.resolve().name}
     if solved["rules_hold"] is False:
         solved["exact"] = solution.exact()
@@ -122,18 +133,18 @@ def main(argv: list[str]) -> int:
     return 0 if solved["rules_hold"] is not False else 1
 
 
-def _puzzles(file: Path) -> list[str]:
-    """The puzzles of a file: the column `question` of a CSV file that has it, else one a line."""
+def _puzzles(file: Path, family: Puzzle) -> list[str]:
+    """The puzzles of a file: the column `question` of a CSV file, else what its family reads of it."""
     text = read_text(file).removeprefix("\ufeff")
-    lines = [line for line in text.splitlines() if line.strip()]
-    header = next(csv.reader(lines[:1]), []) if file.suffix.lower() == ".csv" else []
-    if "question" in header:
-        lines = [row["question"] or "" for row in csv.DictReader(io.StringIO(text, newline=""))]
-    elif len(header) > 1:
-        raise ConfigError(f"{file} has no column `question`; its columns are {', '.join(header)}")
-    if not lines:
+    head, *lines = text.lstrip("\n").splitlines(keepends=True) or [""]
+    rows = columns(head, iter(lines))
+    asked = "question" in (names := rows.fieldnames or [])
+    found = [row["question"] or "" for row in rows] if asked else family.texts(text)
+    if len(names) > 1 and found[:1] == [head.strip()]:
+        raise ConfigError(f"{file} has no column `question`; its columns are {', '.join(names)}")
+    if not found:
         raise ConfigError(f"{file} holds no puzzle")
-    return lines
+    return found
 
 
 def _text(word: str) -> str:
@@ -142,8 +153,6 @@ def _text(word: str) -> str:
         return decoded(sys.stdin.buffer.read(), "the standard input").removeprefix("\ufeff")
     if len(word) < 255 and "\n" not in word and Path(word).is_file():  # a longer one is no file's name
         return read_text(Path(word)).removeprefix("\ufeff")
-    if Path(word).suffix in (".txt", ".sdk", ".csv") or word.startswith(("./", "/", "~")):
-        raise ConfigError(f"no file {word}")
     return word
 
 

@@ -174,7 +174,7 @@ def test_a_file_of_puzzles(third: None, runs: Path, tmp_path: Path, capsys: pyte
     other = ["--output", str(tmp_path / "other.csv")]
     for name, text, told in (
         ("empty.csv", "\n", "holds no puzzle"),
-        ("others.csv", "id,puzzle\n1,2\n", "has no column `question`; its columns are id, puzzle"),
+        ("others.csv", "id,name\n1,2\n", "has no column `question`; its columns are id, name"),
     ):
         (tmp_path / name).write_text(text)
         refusal([*words[:2], str(tmp_path / name), *other], told)
@@ -219,7 +219,7 @@ def test_few_of_many_boards_are_drawn(
 
 WRONG = {
     "too short": ("sudoku", "123", "3 cells, [3] by line; a board of sudoku has 4x4"),
-    "foreign": ("sudoku", "x" * 16, "'x' in line 1 is no cell of sudoku; its cells are '.12340_*?'"),
+    "foreign": ("sudoku", "x" * 16, "'x' in line 1 is no cell of sudoku; its cells are '.12340_*?·'"),
     "clash": ("sudoku", "1..1 .... .... ....", "the puzzle contradicts itself: row 1 of the question holds 1 twice"),
     "walled in": ("maze", "S#..\n##..\n....\n...G", "contradicts itself: no path leads from S to G"),
     "no sum": ("sum", "12*3", "'12*3' is no sum; type whole numbers with + between them, as 12+34="),

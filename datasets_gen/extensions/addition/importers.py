@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, StrictInt, ValidationError, model_validat
 from datasets_gen.arguments import described
 from datasets_gen.extensions.addition.puzzles import MOST_DIGITS, Addition
 from datasets_gen.importers import FORMATS, Format, by_split
-from datasets_gen.layout import DatasetError, Split, parse_json, text_file
+from datasets_gen.layout import DatasetError, Split, read_objects
 
 EXAMPLE = """\
   STARS            repository njuyxw/STARS, file train_addition/data/test_4digit.jsonl
@@ -49,18 +49,15 @@ class _Line(BaseModel):
 
 
 def read_sums(path: Path) -> list[list[int]]:
-    """The operands of every line; blank lines are passed over."""
+    """The operands of every sum."""
     sums = []
-    with text_file(path) as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                where = f"{path}, line {number}"
-                try:
-                    row = _Line.model_validate(parse_json(line, where))
-                except ValidationError as error:
-                    first = error.errors()[0]
-                    raise DatasetError(f"{where}: {' '.join(map(str, first['loc']))}: {first['msg']}") from None
-                sums.append([row.num1, row.num2])
+    for where, entry in read_objects(path):
+        try:
+            row = _Line.model_validate(entry)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise DatasetError(f"{where}: {' '.join(map(str, first['loc']))}: {first['msg']}") from None
+        sums.append([row.num1, row.num2])
     if not sums:
         raise DatasetError(f"{path} holds no sum")
     return sums

@@ -1,4 +1,4 @@
-"""Puzzles of other suites, a JSON object a line: reasoning-gym's entries, and the records of Pencil Puzzle Bench.
+"""Puzzles of other suites as JSON objects: reasoning-gym's entries, and the records of Pencil Puzzle Bench.
 
 Each becomes the text that a person would type; our own solvers find the label.
 """
@@ -6,6 +6,7 @@ Each becomes the text that a person would type; our own solvers find the label.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable
@@ -17,7 +18,8 @@ import numpy as np
 from datasets_gen.arguments import described
 from datasets_gen.family import Puzzle
 from datasets_gen.importers import FORMATS, Format, by_split
-from datasets_gen.layout import DatasetError, Split, parse_json, read_metadata, splits_of, text_file
+from datasets_gen.importers.tables import solved
+from datasets_gen.layout import DatasetError, Split, read_metadata, read_objects, splits_of
 from datasets_gen.puzzles import puzzle_of
 from datasets_gen.sudoku import Sudoku
 
@@ -67,7 +69,7 @@ def bench_board(entry: Entry) -> tuple[Board, str]:
 
 SUITES: dict[str, tuple[Callable[[Entry], Any], Callable[[Entry], tuple[Board, str]], tuple[str, ...]]] = {
     "reasoning-gym": (
-        lambda entry: entry["metadata"]["source_dataset"],
+        lambda entry: entry["metadata"].get("source_dataset"),
         gym_board,
         ("sudoku", "mini_sudoku", "futoshiki", "n_queens"),
     ),
@@ -79,16 +81,18 @@ def read_suite(path: Path, name: str, only: str | None) -> tuple[str, list[tuple
     """The kind of a file's puzzles, and (file and line, board, text) of each; only: this kind of several."""
     kind_of, board_of, kinds = SUITES[name]
     found = defaultdict[str, list[tuple[str, Board, str]]](list)
-    with text_file(path) as file:
-        for number, line in enumerate(file, 1):
-            where = f"{path}, line {number}"
-            try:
-                if not line.strip() or (kind := kind_of(entry := parse_json(line, where))) not in kinds:
-                    continue
-                if only in (None, kind):
-                    found[kind].append((where, *board_of(entry)))
-            except (KeyError, TypeError, ValueError, IndexError) as error:
-                raise DatasetError(f"{where}: no entry of {name} ({type(error).__name__}: {error})") from None
+    for where, entry in read_objects(path):
+        try:
+            if isinstance(entry, dict) and isinstance(told := entry.get("metadata"), str):
+                entry["metadata"] = json.loads(told)
+            if (kind := kind_of(entry) or only) is None:
+                raise DatasetError(f"{where} does not state its kind; name it with --tasks: {', '.join(kinds)}")
+            if kind in kinds and only in (None, kind):
+                found[kind].append((where, *board_of(entry)))
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            if isinstance(error, DatasetError):
+                raise
+            raise DatasetError(f"{where}: no entry of {name} ({type(error).__name__}: {error})") from None
     if len(found) != 1:
         there = f"several kinds; name one with --tasks: {', '.join(sorted(found))}" if found else "nothing to read"
         raise DatasetError(f"{path} holds {there}; what is read of {name}: {', '.join(kinds)}")
@@ -106,23 +110,10 @@ def suite_split(kind: str, found: list[tuple[str, Board, str]], like: Path | Non
         raise DatasetError(f"{kind} is a declared puzzle; name a set of it: --like data/SET")
     else:
         puzzle = puzzle_of(read_metadata(like, next(iter(splits_of(like)), "train")))
-    inputs, labels, tables = [], [], []
-    for where, board, text in found:
-        if (len(board), len(board[0])) != puzzle.grid_shape:
-            continue
-        try:
-            tokens, relations = puzzle.typed(text)
-        except DatasetError as error:
-            raise DatasetError(f"{where}: {error}") from None
-        solutions, answer = puzzle.exact(tokens, relations) or (0, tokens)  # by our own solvers
-        if solutions == 0 or (solutions > 1 and not puzzle.several):
-            raise DatasetError(f"{where}: the puzzle has {'several solutions' if solutions else 'no solution'}")
-        inputs.append(tokens)
-        labels.append(answer)
-        tables += [] if relations is None else [relations[None]]  # of all puzzles or of none
-    if not inputs:
+    fits = [(where, text) for where, board, text in found if (len(board), len(board[0])) == puzzle.grid_shape]
+    if not fits:
         raise DatasetError(f"{kind}: no board has the size of those of {like}, {puzzle.grid_shape}")
-    return puzzle, Split.of_puzzles(np.array(inputs), np.array(labels), relations=stacked(tables) if tables else None)
+    return puzzle, solved(puzzle, fits)
 
 
 def from_suite(options: argparse.Namespace) -> dict[str, Any]:
@@ -137,7 +128,7 @@ def from_suite(options: argparse.Namespace) -> dict[str, Any]:
 
 
 EXAMPLE = """\
-  reasoning-gym    its entries as JSON, one a line: sudoku, mini_sudoku, futoshiki, n_queens
+  reasoning-gym    its entries as JSON: sudoku, mini_sudoku, futoshiki, n_queens
                    python -m datasets_gen import reasoning-gym futoshiki.jsonl --like data/futoshiki \\
                        --output-dir data/gym-futoshiki
   PPBench          data set bluecoconut/pencil-puzzle-bench, a file of puzzles: sudoku, lightup
@@ -148,17 +139,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "tasks": {"metavar": "ID", "help": "only this kind of puzzle"},
     "like": {"type": Path, "metavar": "DIR", "help": "a set of the same puzzle, for its relations"},
 }
-
-
-def stacked(parts: list[np.ndarray]) -> np.ndarray:
-    """Instances (N, M, 1 + C + P') of several puzzles, padded to the same M and P'."""
-    most = np.max([part.shape for part in parts], axis=0)[1:]
-    return np.concatenate(
-        [
-            np.pad(part, [(0, 0), *((0, n - m) for n, m in zip(most, part.shape[1:], strict=True))], constant_values=-1)
-            for part in parts
-        ]
-    )
 
 
 FORMATS |= dict.fromkeys(SUITES, Format(from_suite, EXAMPLE, OPTIONS))

@@ -31,8 +31,22 @@ def imported(tmp_path, suite, entries, *more):
     return read_split(out, "test")[1] if status == 0 else status
 
 
-def test_a_sudoku_of_reasoning_gym(tmp_path):
-    split = imported(tmp_path, "reasoning-gym", [gym("mini_sudoku", MINI)])
+ENTRY = gym("mini_sudoku", MINI)
+
+
+@pytest.mark.parametrize(("text", "more"), [
+    (json.dumps(ENTRY) + "\n", ()),
+    (json.dumps([ENTRY]), ()),
+    (json.dumps([ENTRY], indent=2), ()),
+    (json.dumps(ENTRY, indent=2), ()),
+    (json.dumps({"metadata": json.dumps(ENTRY["metadata"])}), ()),
+    (json.dumps({"metadata": {"puzzle": MINI}}), ("--tasks", "mini_sudoku")),
+])  # fmt: skip
+def test_a_sudoku_of_reasoning_gym(tmp_path, text, more):
+    (tmp_path / "test.json").write_text(text)
+    out = tmp_path / "set"
+    assert main(["import", "reasoning-gym", str(tmp_path / "test.json"), *more, "--output-dir", str(out)]) == 0
+    split = read_split(out, "test")[1]
     assert (split.inputs - 1 == np.ravel(MINI)).all()
     assert (split.labels - 1 == np.ravel(SOLVED)).all()
 
@@ -81,6 +95,7 @@ def test_codes_of_pencil_puzzle_bench(tmp_path):
     [
         ("reasoning-gym", [gym("mini_sudoku", MINI), [1]], "line 2: no entry of reasoning-gym (TypeError"),
         ("reasoning-gym", [gym("tsumego", [])], "holds nothing to read"),
+        ("reasoning-gym", [ENTRY, {"metadata": {"puzzle": MINI}}], "line 2 does not state its kind; name it with --ta"),
         ("ppbench", [bench("sudoku", "zzzzg", 9, 9), bench("lightup", "zzzzg", 9, 9)], "--tasks: lightup, sudoku"),
         ("ppbench", [bench("lightup", "-", 9, 9)], "line 1: no entry of ppbench (ValueError"),
         ("ppbench", [bench("lightup", "zzzzg", 9, 9)], "lightup is a declared puzzle; name a set of it: --like"),

@@ -1,0 +1,77 @@
+"""Sudokus as people have them: one or many, as characters, fields or candidates, in frames and among other words.
+
+A line with a whole board (.sdm, HoDoKu's library, exchange banks, CSV, XML) is that board, and its other words are not
+read. Otherwise n lines of n cells are a board: WAYS lists how the cells of a line are told apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from datasets_gen.sudoku.tables import BOXES
+
+BLANKS = ".0_*?·"
+FRAME = "|" + "".join(map(chr, range(0x2500, 0x2580)))  # with all box-drawing characters
+PASSED = f" \t\r\n+-=:'\",;()[]{FRAME}"
+CELL = f"[1-9{BLANKS}-]"
+SECTION = re.compile(r"^\[Puzzle\]\s*$(.*?)(?=^\[|\Z)", re.MULTILINE | re.DOTALL)  # of a .sdk file
+NOTHING = re.compile(r"\b(None|null|nan)\b|''|\"\"")  # an open cell in Python and JSON
+RULE = re.compile(r"[^0-9]*(-{10}|--[+*.:']|[+*.:']--)[^0-9]*")  # a line of a frame
+TITLE = re.compile("[A-Za-z]{2}|^#")
+BAR, OUTER = re.compile(f"[{FRAME}]"), re.compile(rf"^\s*[{FRAME}]|[{FRAME}]\s*$")
+
+
+def _candidates(line: str) -> list[str]:
+    """Cells apart from each other; one with several candidates is open."""
+    return [re.sub("^[1-9]{2,}$", ".", word) for word in BAR.sub(" ", line).split()]
+
+
+def _spaced(line: str) -> list[str]:
+    """A space, a cell, a space … between the bars of a frame."""
+    parts = BAR.split(OUTER.sub("", line))
+    apart = not "".join(part[::2] for part in parts).strip()
+    return [cell for part in parts for cell in part[1::2]] if apart else [line]
+
+
+WAYS: tuple[Callable[[str], list[str]], ...] = (
+    lambda line: [character for character in line if character not in PASSED],
+    lambda line: [character for character in line if character == "-" or character not in PASSED],
+    lambda line: [field.strip(" \r\"'") for field in re.split(f"[,;\t{FRAME}]", OUTER.sub("", line))],
+    _candidates,
+    lambda line: list(BAR.sub("", line).strip("\r")),  # a space is an open cell
+    _spaced,
+)
+
+
+def boards(text: str) -> list[str]:
+    """The boards of a text, each in a line with dots for open cells; none where one way alone does not read it."""
+    section = SECTION.search(text)
+    lines = NOTHING.sub(".", section[1] if section else text).split("\n")
+    lines = [line.replace("+", "") for line in lines if not RULE.fullmatch(line)]  # HoDoKu: a digit that it has placed
+    for size in sorted(BOXES, reverse=True):
+        whole = re.compile(f"(?<!{CELL}){CELL}{{{size**2}}}(?!{CELL})")
+        found = [whole.findall(line) for line in lines]
+        cut = f"{CELL}{{{size**2 // 2}}}"  # perhaps a board that lost a cell
+        spoilt = [
+            re.search(cut, whole.sub("", line)) if told else re.search(f"{CELL}{{4}}", line) and not TITLE.search(line)
+            for line, told in zip(lines, found, strict=True)
+        ]
+        if any(found) and not any(spoilt):
+            asked = ([board for board in told if not board.isdigit() or "0" in board] or told for told in found)
+            return [re.sub("[^1-9]", ".", board) for told in asked for board in told]
+    rows = [line for line in lines if not TITLE.search(line)]
+    read = {tuple(_stacked([cells for cells in map(way, rows) if cells])) for way in WAYS} - {()}
+    return list(read.pop()) if len(read) == 1 else []
+
+
+def _stacked(rows: list[list[str]]) -> list[str]:
+    """Boards of n rows with n cells, or of a row with n² cells, each."""
+    cells = ["." if cell in ("", " ", "-", *BLANKS) else cell for row in rows for cell in row]
+    for size in BOXES:
+        widths = {len(row) for row in rows}
+        if all(re.fullmatch("[1-9.]", cell) for cell in cells) and (
+            (widths == {size} and len(rows) % size == 0) or widths == {size**2}
+        ):
+            return ["".join(cells[start : start + size**2]) for start in range(0, len(cells), size**2)]
+    return []
