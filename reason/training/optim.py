@@ -124,6 +124,17 @@ class AdamAtan2(torch.optim.Optimizer):
         p.add_(angle, alpha=-lr * (correction if outside else 1.0))
 
 
+def fused_adam_atan2(device: torch.device) -> Any:
+    """AdamATan2 of the CUDA package `adam-atan2`, which HRM and TRM train with; None without it or a GPU."""
+    if device.type != "cuda":
+        return None
+    try:
+        from adam_atan2 import AdamATan2
+    except ImportError:
+        return None
+    return AdamATan2
+
+
 def orthogonalized(matrices: Tensor) -> Tensor:
     """(n, r, c) UΣVᵀ -> UΣ'Vᵀ, Σ' from 0.68 to 1.21, less where σ < 0.0015‖Σ‖: five Newton-Schulz iterations.
 
@@ -189,6 +200,8 @@ def build_optimizer(
         return torch.optim.AdamW(weights, config.lr, config.betas, eps, config.weight_decay)
     if config.kind == "adam-atan2" and not config.eps:
         return adam_atan2_pytorch.AdamAtan2(weights, config.lr, config.betas, config.weight_decay, a=1.0)
+    if not config.eps and (fused := fused_adam_atan2(weights[0].device)) is not None:
+        return fused(weights, lr=config.lr, betas=config.betas, weight_decay=config.weight_decay)
     return AdamAtan2(weights, config)
 
 
@@ -213,6 +226,11 @@ class Optimizers:
         for group in self.main.param_groups:
             group["initial_lr"] = group["lr"]
 
+    @property
+    def fused(self) -> bool:
+        """Whether the fused package moves the weights."""
+        return type(self.main) is fused_adam_atan2(self.weights[0].device)
+
     def step(self, step: int) -> Tensor:
         """Optimizer step number `step` (from 0); clears the gradients and returns the norm they had before clipping."""
         factor = self.config.schedule.factor(step, self.steps)
@@ -229,11 +247,19 @@ class Optimizers:
         return norm
 
     def state_dict(self) -> dict[str, Any]:
-        """The moments and step counts; sign-SGD has none."""
+        """The moments and step counts, the same for the fused package; sign-SGD has none."""
         state: dict[str, Any] = self.main.state_dict()["state"]
-        return state
+        if not self.fused:
+            return state
+        return {
+            n: {key: entry[key] for key in ("exp_avg", "exp_avg_sq")} | {"steps": int(entry["step"])}
+            for n, entry in state.items()
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from saved moments."""
-        moments = {int(index): entry for index, entry in state.items()}
+        moments = {int(index): dict(entry) for index, entry in state.items()}
+        if self.fused:
+            for entry in moments.values():
+                entry["step"] = torch.tensor(float(entry.pop("steps")), device=self.weights[0].device)
         self.main.load_state_dict(self.main.state_dict() | {"state": moments})

@@ -1,5 +1,6 @@
 """Optimizers, each form against its formula: Adam-atan2, AdamW, sign-SGD."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from adam_atan2_pytorch import AdamAtan2 as Library
 from torch import nn
 
 from reason.models import RecursiveConfig, RecursiveModel, Shape, build_model
+from reason.training import optim
 from reason.training.optim import AdamAtan2, Muon, OptimizerConfig, Optimizers, SignSGD, orthogonalized
 
 SMALL = RecursiveConfig(hidden_size=8, num_heads=2, expansion=1, puzzle_emb_len=2)
@@ -175,3 +177,51 @@ def test_sign_sgd_moves_touched_rows_by_the_sign_of_their_sum() -> None:
     expected[1] = before[1] * (1 - 0.2 * 0.5) - 0.2 * torch.tensor([-1.0, 1, -1])
     torch.testing.assert_close(table.weight.detach(), expected)
     assert table.weight.grad is None
+
+
+class Fused(torch.optim.Optimizer):
+    """What the CUDA package offers: its arguments, its state's names, its formula."""
+
+    def __init__(self, params, lr, betas, weight_decay):
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in (p for p in group["params"] if p.grad is not None):
+                state, (beta1, beta2) = self.state[p], group["betas"]
+                if not state:
+                    moments = {name: torch.zeros_like(p) for name in ("exp_avg", "exp_avg_sq")}
+                    state |= {"step": torch.zeros(()), **moments}
+                state["step"] += 1
+                p.mul_(1 - group["lr"] * group["weight_decay"])
+                state["exp_avg"].lerp_(p.grad, 1 - beta1)
+                state["exp_avg_sq"].lerp_(p.grad.square(), 1 - beta2)
+                size = (state["exp_avg_sq"] / (1 - beta2 ** state["step"])).sqrt()
+                p.sub_(group["lr"] / (1 - beta1 ** state["step"]) * torch.atan2(state["exp_avg"], size))
+
+
+@pytest.mark.parametrize(
+    ("settings", "fused"),
+    [({}, True), ({"eps": 1e-8}, False), ({"kind": "adam-atan2"}, False), ({"kind": "adamw"}, False)],
+)
+def test_the_fused_package_moves_the_weights_where_it_may(
+    settings: dict[str, object], fused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on from the state of ours, and ours from its."""
+    config = OptimizerConfig(**{"kind": "adam-atan2-outside"} | settings)
+    torch.manual_seed(1)
+    net, kept = model(), None
+    plain = copy.deepcopy(net)
+    alone = Optimizers(plain, config, 6)
+    for package in (Fused, None, Fused):
+        monkeypatch.setattr(optim, "fused_adam_atan2", lambda device, package=package: package)
+        optimizers = Optimizers(net, config, 6)
+        assert optimizers.fused == (fused and package is Fused)
+        if kept is not None:
+            optimizers.load_state_dict(kept)
+        for each, moves in ((net, optimizers), (plain, alone)):
+            each.head.weight.grad = torch.full_like(each.head.weight, 0.5)
+            moves.step(0)
+        kept = copy.deepcopy(optimizers.state_dict())
+    torch.testing.assert_close(net.head.weight, plain.head.weight)
