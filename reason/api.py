@@ -186,8 +186,8 @@ class Run:
     ) -> dict[str, Any]:
         """results.json of an evaluation (docs/evaluation.md), which is written to the run's folder as evaluate.py does.
 
-        settings: sections of the config, `evaluation={"policies": True}`, `model={"integrator": "rk4"}`; what was named
-        to `load` (a setting, the device, the weights) holds here too.
+        settings: sections of the config, `evaluation={"studies": ["policies"]}`, `model={"integrator": "rk4"}`; what
+        was named to `load` (a setting, the device, the weights) holds here too.
         """
         asked = {"evaluation.steps": steps, "evaluation.split": split, "data.directory": _directory(data)}
         changes = flattened(settings) | {key: value for key, value in asked.items() if value is not None}

@@ -4,7 +4,7 @@ Both use the same tables: `COMMANDS` here, `reason.models.FAMILIES`, `reason.los
 (docs/extending.md). An extension is a folder of reason/extensions. The core imports these files of it, where it has
 them, when they are first needed:
 
-    __init__.py   before a command is looked up; light: it adds to `COMMANDS` and `EVALUATIONS`
+    __init__.py   before a command is looked up; light: it adds to `COMMANDS`
     settings.py   before the first config: models, mixers, loss terms, evaluations (reason/config/schema.py)
     presets.py    before the first preset (reason/presets)
     report.py     before the first evaluation: consumers and sections of the page (reason/evaluation/suite.py)
@@ -35,7 +35,6 @@ class Command(NamedTuple):
     summary: str
 
 
-EVALUATIONS: dict[str, str] = {}  # of extensions: a setting as it is typed, and a line of `evaluate.py --help`
 COMMANDS: dict[str, Command] = {}  # of extensions and of files of one's own; those of the core are in reason.cli
 ELSEWHERE: list[Callable[[list[str]], str | None]] = []  # what to type for the words of another program; None: not its
 IMPORTED: dict[str, ModuleType] = {}  # by absolute path, in the order in which they were imported

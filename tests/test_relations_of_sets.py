@@ -14,7 +14,7 @@ from datasets_gen.puzzles import puzzle_of
 from datasets_gen.structure import Relation, Structure
 from reason.cli import main
 from reason.data.puzzles import PuzzleData
-from reason.evaluation.evaluator import decimation
+from reason.evaluation.decimation import Decimation
 
 LESS = Relation(name="less", places=2)
 SUM = Relation(name="sum", clues=1, highest=9, instances=((0, 1),))
@@ -128,7 +128,8 @@ def test_a_declared_puzzle_is_solved_as_it_is_typed(
     Path("typed.txt").write_text(board)
     capsys.readouterr()
     every = []
-    monkeypatch.setattr("reason.solve.decimation", lambda *given: every.append(given[2]) or decimation(*given))
+    of = Decimation.of
+    monkeypatch.setattr(Decimation, "of", lambda *given: every.append(given[2]) or of(*given))
     assert main(["solve", "run", "typed.txt", "--json", "steps=2", "--restarts", "3"]) in (0, 1)
     told = json.loads(capsys.readouterr().out)
     assert set(every) == {3}  # trained with hints, and no symmetry to restart under

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from datasets_gen.plugins import nearest
 from datasets_gen.typed import typed
-from reason.cli.help import PAGES, page, settings_asked, show_settings
+from reason.cli.help import PAGES, settings_asked, show_settings
 from reason.errors import ConfigError, Diverged, PartnerLost, has_controls, printable
 from reason.plugins import COMMANDS, Command, function_at, import_asked, installed, load_extensions, own_fault
 from reason.version import __version__
@@ -60,7 +60,7 @@ def _chosen(arguments: list[str]) -> int:
         if asked:
             show_settings(name, asked)
         else:
-            print(typed(page(name)))
+            print(typed(PAGES[name]))
         return 0
     return function_at(known[name].place)(words)
 

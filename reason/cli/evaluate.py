@@ -13,7 +13,7 @@ from reason.runs.directory import newest_run, run_and_config
 from reason.runs.evaluation import evaluate_run
 from reason.runs.reading import refuse_unreadable
 
-SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps"}
+SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps", "studies": "evaluation.studies"}
 
 
 def main(argv: list[str]) -> int:

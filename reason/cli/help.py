@@ -8,7 +8,6 @@ from typing import NoReturn
 from datasets_gen.plugins import nearest
 from reason.config.names import SECTIONS
 from reason.errors import ConfigError
-from reason.plugins import EVALUATIONS
 
 LISTED = "\n".join(f"  {name:12}{text}" for name, text in SECTIONS.items())
 
@@ -50,8 +49,8 @@ Exact, cell and rule-valid accuracy at every supervision step, from 1 to beyond 
   torchrun --nproc-per-node 8 evaluate.py runs/mine         each GPU reads its part of the puzzles
 
 beyond accuracy, at the cost of more passes
-{STUDIES}
-  model.integrator=rk4 model.substeps=4                           as an ODE, not its Euler map
+  studies=policies,restarts=8              of the extensions; --help evaluation.studies lists them
+  model.integrator=rk4 model.substeps=4    as an ODE, not its Euler map
 
   python evaluate.py --help evaluation    a section's settings: default, allowed values, meaning
   python evaluate.py --help model         those of the model that may change after training
@@ -60,12 +59,6 @@ Writes RUN/evaluation/NAME/: results.json, boards.json, accuracy_by_step.csv, pl
 a page that needs no network (docs/evaluation.md states every field)."""
 
 PAGES = {"train": TRAIN, "evaluate": EVALUATE}
-
-
-def page(command: str) -> str:
-    """The page of --help, with the studies that the extensions of this installation add."""
-    studies = [f"  {setting:30}{line}\n" for setting, line in EVALUATIONS.items()]
-    return PAGES[command].replace("{STUDIES}\n", "".join(studies))
 
 
 def settings_asked(arguments: list[str]) -> list[str] | None:

@@ -22,9 +22,9 @@ def refuse_unfit(config: Config) -> None:
     for name in config.loss.schedules:
         there, weight = name in config.loss.present, f"loss.weights.{name}=1"
         require(there, f"loss.schedules.{name}", f"the loss term {name}", weight, "loss.schedules={}")
-    for name in config.evaluation.studies:
+    for name in config.evaluation.asked:
         for need in STUDIES[name].needs(config):
-            require(need.met, f"evaluation.{name}=true", need.what, need.mend, f"evaluation.{name}=false")
+            require(need.met, f"evaluation.studies={name}", need.what, need.mend, "evaluation.studies=[]")
     _halting(config)
     _loops(config)
     _balance(config)

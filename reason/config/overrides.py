@@ -149,6 +149,8 @@ def value_text(value: object) -> str:
             return "none"
         case str():
             return value
+        case (str(), *_):
+            return ",".join(map(str, value))
         case float():
             return short if float(short := f"{value:g}") == value else repr(value)
         case _:
@@ -158,6 +160,8 @@ def value_text(value: object) -> str:
 def _parsed(text: str, field: FieldInfo | None) -> Any:
     if text.lower() in ("none", "null") and field is not None and type(None) in get_args(field.annotation):
         return None
+    if field is not None and get_origin(field.annotation) is tuple and text[:1] != "[":
+        return [part.strip() for part in text.split(",")]
     if text[:1] in "[{":
         try:
             return json.loads(text)

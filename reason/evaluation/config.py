@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
+from pydantic.fields import FieldInfo
 
-from reason.settings.base import PLAIN, BaseConfig, Need, TabledConfig
+from reason.plugins import installed
+from reason.settings.base import PLAIN, BaseConfig, Need
 
 if TYPE_CHECKING:
     from reason.config.schema import Config
 
 
 class Study(NamedTuple):
-    """A measurement that is made where `evaluation.NAME=true` asks for it.
-
-    `settings` are further ones of the section `evaluation`. Where NAME is among them, it need not be a yes or no: the
-    study is made where it has another value than its default.
-    """
+    """A measurement that is made where `evaluation.studies` names it: NAME, or NAME=ARGUMENT."""
 
     description: str
     needs: Callable[[Config], Iterable[Need]] = lambda config: ()
     undecimated: bool = False  # does it read steps of a puzzle that stays as it is?
-    settings: type[BaseConfig] = BaseConfig
+    argument: str = ""  # pattern of the argument; "": it takes none
 
 
-STUDIES: dict[str, Study] = {}  # by name, which is the setting; extensions and files of one's own add theirs
+STUDIES: dict[str, Study] = {}  # by name; extensions and files of one's own add theirs
 
 
-class EvaluationConfig(TabledConfig):
-    """How a trained model is read: one pass always, and the studies of STUDIES where asked, at their cost."""
+class EvaluationConfig(BaseConfig):
+    """How a trained model is read: one pass always, and the studies that are asked for, at their cost."""
 
     steps: int | None = Field(
         None,
@@ -58,36 +57,47 @@ class EvaluationConfig(TabledConfig):
     )
     limit: int | None = Field(None, ge=1, description="evaluate only this many puzzles, the first of the split")
 
-    @classmethod
-    def entries(cls) -> Mapping[str, Study]:
-        """The studies."""
-        return STUDIES
+    studies: tuple[str, ...] = Field((), description="further measurements")
 
     @classmethod
-    def fields_of(cls, name: str, study: Study) -> dict[str, tuple[Any, Any]]:
-        """Whether the study is made, and its own settings."""
-        own = {key: (field.annotation, field) for key, field in study.settings.model_fields.items()}
-        return {name: (bool, Field(False, description=study.description)), **own}
+    def settings(cls) -> dict[str, FieldInfo]:
+        """Every setting; the studies with those that were added."""
+        told = [f"{name}{'=…' if each.argument else ''}: {each.description}" for name, each in STUDIES.items()]
+        field = Field((), description=f"further measurements, as NAME,NAME: {'; '.join(told) or 'none here'}")
+        return {**cls.model_fields, "studies": FieldInfo.from_annotated_attribute(tuple[str, ...], field)}
 
-    @property
-    def studies(self) -> list[str]:
-        """The names of the studies that are made."""
-        fields = self.settings()
-        return [name for name in STUDIES if getattr(self, name) != fields[name].default]
+    @field_validator("studies", mode="before")
+    @classmethod
+    def _listed(cls, given: Any) -> Any:
+        return tuple(given.split(",")) if isinstance(given, str) else tuple(given)
+
+    @field_validator("studies")
+    @classmethod
+    def _known(cls, studies: tuple[str, ...]) -> tuple[str, ...]:
+        for study in studies:
+            name, _, argument = study.partition("=")
+            if name not in STUDIES or not re.fullmatch(STUDIES[name].argument, argument):
+                known = ", ".join(f"{name}=…" if each.argument else name for name, each in STUDIES.items())
+                raise ValueError(f"unknown study {study}; studies are {known or 'none'}; {installed()}")
+        return studies
 
     @model_validator(mode="after")
     def _steps_without_decimation(self) -> EvaluationConfig:
         if isinstance(self.decimation, int) and self._undecimated:
-            name = self._undecimated[0]
             raise ValueError(
-                f"{name}=true reads steps of a puzzle that stays as it is: type evaluation.decimation=none, or "
-                f"evaluation.{name}=false"
+                f"the study {self._undecimated[0]} reads steps of a puzzle that stays as it is: type "
+                "evaluation.decimation=none, or leave the study out"
             )
         return self
 
     @property
+    def asked(self) -> dict[str, str]:
+        """The arguments of the studies that are made, by name; "" where one takes none."""
+        return {name: argument for name, _, argument in (study.partition("=") for study in self.studies)}
+
+    @property
     def _undecimated(self) -> list[str]:
-        return [name for name in self.studies if STUDIES[name].undecimated]
+        return [name for name in self.asked if STUDIES[name].undecimated]
 
     def decimated_every(self, several: bool, trained_steps: int) -> int | None:
         """Steps between decimations, None: no decimation. several: may the puzzles have several solutions?"""

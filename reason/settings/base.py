@@ -39,14 +39,6 @@ class When:
         return getattr(section, self.setting) in self.values
 
 
-class Unless(When):
-    """Field metadata: the setting changes a number only where another one of its section has none of these values."""
-
-    def holds(self, section: BaseConfig) -> bool:
-        """Whether it changes a number."""
-        return not super().holds(section)
-
-
 class Need(NamedTuple):
     """What a setting asks of the rest of a config."""
 
@@ -82,7 +74,7 @@ class BaseConfig(BaseModel):
 
     @property
     def idle(self) -> dict[str, str]:
-        """Settings that change no number, each with the other setting that makes it so (`When`, `Unless`)."""
+        """Settings that change no number, each with the other setting that makes it so (`When`)."""
         marks = ((key, mark) for key, field in type(self).settings().items() for mark in field.metadata)
         idle = ((key, mark) for key, mark in marks if isinstance(mark, When) and not mark.holds(self))
         inner = ((name, section.idle) for name, section in self if isinstance(section, BaseConfig))

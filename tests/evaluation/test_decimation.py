@@ -157,8 +157,8 @@ def _study_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_study_of_steps")
 def test_measurements_of_a_puzzle_that_stays_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"type evaluation\.decimation=none, or evaluation\.paths=false"):
-        EvaluationConfig(decimation=2, paths=True)
+    with pytest.raises(ValueError, match="the study paths reads steps of a puzzle that stays"):
+        EvaluationConfig(decimation=2, studies="paths")
 
 
 @pytest.mark.usefixtures("_study_of_steps")
@@ -169,7 +169,7 @@ def test_measurements_of_a_puzzle_that_stays_are_refused() -> None:
         ({}, False, None),
         ({"decimation": 3}, False, 3),
         ({"decimation": None}, True, None),
-        ({"paths": True}, True, None),
+        ({"studies": "paths"}, True, None),
     ],
 )
 def test_puzzles_with_several_solutions_have_it_by_themselves(

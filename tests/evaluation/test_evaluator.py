@@ -4,13 +4,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from evaluators import counting, evaluator_of, read, small
-from pydantic import Field
 from rich.console import Console
 
 from datasets_gen.structure import Structure
@@ -25,7 +24,6 @@ from reason.models.base import Shape
 from reason.report.chart import Chart
 from reason.report.section import Section, Table
 from reason.rollout import StepRecord, unroll
-from reason.settings.base import BaseConfig, Unless
 from reason.training.world import World
 
 Trained = tuple[Any, PuzzleData]
@@ -202,26 +200,14 @@ def test_a_consumer_of_ones_own_takes_every_road(
     assert (tmp_path / "norms.png").read_bytes().startswith(b"\x89PNG")
 
 
-class Tries(BaseConfig):
-    """Settings of a study: how often, and how."""
-
-    tries: int = Field(1, ge=1)
-    how: Annotated[str, Unless("tries", 1)] = "random"
-
-
-def test_a_study_brings_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are settings of the section, checked as the others are; one of the study's own name asks for it."""
-    monkeypatch.setitem(STUDIES, "tries", Study("more tries", settings=Tries))
+def test_studies_are_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STUDIES, "tries", Study("more tries", argument=r"\d+"))
     monkeypatch.setitem(STUDIES, "norms", Study("how large states are"))
-    assert EvaluationConfig().idle["how"] == "tries=1"
-    assert EvaluationConfig().studies == []
-    settings = EvaluationConfig(tries=2, norms=True)
-    assert (settings.how, settings.studies) == ("random", ["tries", "norms"])
-    assert "how" not in settings.idle
-    for wrong, said in (({"tries": 0}, "greater than or equal to 1"), ({"tries": 2**63}, "at most 63 bits"),
-                        ({"how": "\x1b"}, "holds control characters"), ({"norm": True}, "Extra inputs")):  # fmt: skip
-        with pytest.raises(ValueError, match=said):
-            EvaluationConfig(**wrong)
+    assert EvaluationConfig().asked == {}
+    assert EvaluationConfig(studies="tries=2,norms").asked == {"tries": "2", "norms": ""}
+    for wrong in ("tries", "tries=x", "norms=2", "norm", "norms,"):
+        with pytest.raises(ValueError, match=r"unknown study .*; studies are .*tries=…, norms; this installation"):
+            EvaluationConfig(studies=wrong)
 
 
 def test_larger_boards_have_more_steps_where_none_are_asked_for() -> None:

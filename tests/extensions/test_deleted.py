@@ -32,7 +32,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "original": (["import-weights", "weights.pt"], 2, "unknown command import-weights"),
     "pack": (["pack", "run"], 2, "unknown command pack"),
     "play": (["play"], 2, "unknown command play"),
-    "studies": (["evaluate", "run", "evaluation.policies=true"], 1, "unknown setting evaluation.policies"),
+    "studies": (["evaluate", "run", "evaluation.studies=policies"], 1, "unknown study policies"),
     "shards": (["generate", "merge", "set"], 2, "unknown command merge"),
     "torchrun": (["WORLD_SIZE=2", "train", "sudoku-4x4"], 1, "the extension torchrun is needed"),
     "trackers": (

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from reason.settings.base import When
 from reason.settings.loops import LoopsConfig
 
-LOG_NORMAL, POISSON = When("distribution", "log-normal"), When("distribution", "poisson")
-RANDOM = When("distribution", "log-normal", "poisson", "uniform")
+LAWS = {"log-normal": {"mean", "sigma", "max"}, "poisson": {"mean", "max"}, "uniform": {"max"}}
+TYPED = 'type {"law": "log-normal", "mean": 2, "sigma": 0.7, "max": 100} (of log T), poisson (mean, max), uniform (max)'
 
 
 class RandomLoops(LoopsConfig):
@@ -21,45 +20,47 @@ class RandomLoops(LoopsConfig):
     drawn on the host, so nothing waits for the device.
     """
 
-    distribution: Literal["fixed", "log-normal", "poisson", "uniform"] = Field(
-        "fixed", description="distribution of T; a random T is rounded and clipped to 1..max (STARS tables 1 and 3)"
-    )
-    count: int = Field(1, ge=1, le=10_000, description="T of the fixed distribution")
-    start: Annotated[int, RANDOM] = Field(0, ge=0, description="optimizer steps with T = count, before T is random")
-    mu: Annotated[float, LOG_NORMAL] = Field(2.0, ge=-10, le=10, description="log-normal: mean of log T")
-    sigma: Annotated[float, LOG_NORMAL] = Field(0.7, gt=0, le=10, description="log-normal: standard deviation of log T")
-    mean: Annotated[float, POISSON] = Field(5.0, gt=0, le=10_000, description="poisson: mean of T")
-    max: Annotated[int, RANDOM] = Field(100, ge=1, le=10_000, description="largest random T")
+    random: dict[str, Any] = Field({}, description=f"law of T, rounded and clipped to 1..max; {{}}: T = count; {TYPED}")
+    start: int = Field(0, ge=0, description="optimizer steps with T = count, before T is random")
+
+    @field_validator("random")
+    @classmethod
+    def _is_a_law(cls, random: dict[str, Any]) -> dict[str, Any]:
+        numbers = {key: value for key, value in random.items() if key != "law"}
+        positive = all(isinstance(value, int | float) and 0 < value <= 10_000 for value in numbers.values())
+        if random and (LAWS.get(str(random.get("law"))) != numbers.keys() or not positive or random["max"] < 1):
+            raise ValueError(f"{random} is no law of positive numbers: {TYPED}")
+        return random
 
     def draw(self, seed: int, index: int, step: int) -> int:
         """T of backward pass number `index`, in optimizer step `step`, both counted from 0."""
-        if self.distribution == "fixed" or step < self.start:
+        if not self.random or step < self.start:
             return self.count
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
-        match self.distribution:
+        rng, law = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,))), self.random
+        match law["law"]:
             case "log-normal":
-                return self._clipped(rng.lognormal(self.mu, self.sigma))
+                return self._clipped(rng.lognormal(law["mean"], law["sigma"]))
             case "poisson":
-                return self._clipped(rng.poisson(self.mean))
-        return int(rng.integers(1, self.max + 1))
+                return self._clipped(rng.poisson(law["mean"]))
+        return int(rng.integers(1, self.most + 1))
 
     def _clipped(self, loops: float | np.integer) -> int:
-        return int(np.clip(np.rint(loops), 1, self.max))
+        return int(np.clip(np.rint(loops), 1, self.most))
 
     @property
     def several(self) -> str | None:
         """The setting by which T may be above 1; None: it is 1."""
-        return super().several if self.distribution == "fixed" else f"distribution={self.distribution}"
+        return "random" if self.random else super().several
 
     @property
     def typical(self) -> int:
         """The T that a run is said to be trained for: the fixed one, the law's median (log-normal) or mean."""
-        if self.distribution == "fixed":
+        if not self.random:
             return self.count
-        middle = {"log-normal": np.exp(self.mu), "poisson": self.mean, "uniform": (1 + self.max) / 2}
-        return self._clipped(middle[self.distribution])
+        mean = self.random.get("mean", (1 + self.most) / 2)
+        return self._clipped(np.exp(mean) if self.random["law"] == "log-normal" else mean)
 
     @property
     def most(self) -> int:
         """The largest T."""
-        return self.count if self.distribution == "fixed" else self.max
+        return int(self.random["max"]) if self.random else self.count

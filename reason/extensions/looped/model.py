@@ -29,7 +29,7 @@ from reason.models.layout import LaidOut, masked
 from reason.models.mixing import MIXERS, MixingConfig, Positions, inner_of, refuse_unfit
 from reason.nn.block import sequence_first
 from reason.nn.linear import Embedding
-from reason.settings.base import When, require
+from reason.settings.base import require
 
 _LAYER = re.compile(r"(?P<stack>.*\bblocks)\.(?P<index>\d+)\.(?P<rest>.*)")
 
@@ -50,7 +50,7 @@ class LoopedConfig(MixingConfig):
     )
     norm_placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
     norm: NormKind = Field("layernorm", description="layernorm; rmsnorm; simple: layernorm without gain and bias")
-    final_norm: Annotated[NormKind | None, When("readout", "norm", "final-only")] = Field(
+    final_norm: NormKind | None = Field(
         None, description="norm of the readout; none: as model.norm (STARS' code: layernorm)"
     )
     causal: bool = Field(True, description="a cell sees itself and the cells before it, and predicts the next token")
@@ -60,18 +60,17 @@ class LoopedConfig(MixingConfig):
     dropout: float = Field(
         0.1, ge=0, lt=1, description="dropout rate in training, of embedding, attention weights and MLP value"
     )
-    input_injection: bool = Field(False, description="add x̂ to the state before every loop")
-    inter_loop_norm: bool = Field(False, description="normalise the state before every loop, but not in the readout")
-    damping: bool = Field(False, description="multiply the state by a learned σ(d) < 1 before every loop")
+    between: tuple[Literal["norm", "damping", "injection"], ...] = Field(
+        (),
+        description="what happens to the state before every loop, as norm,injection, always in this order: norm: it is "
+        "normalised, but not in the readout; damping: it is multiplied by a learned σ(d) < 1; injection: x̂ is added",
+    )
     gate: Literal["none", "position"] = Field("none", description="exit gate (Ouro), one at every position")
     only: Literal["all", "gate"] = Field(
         "all", description="gate: train only the exit gate; the other weights stay those of init_from (Ouro stage II)"
     )
-    readout: Literal["norm", "raw", "final-only"] = Field(
-        "norm", description="input of the head: norm: N(z); raw: z; final-only: z, and N(z) from loop final_from on"
-    )
-    final_from: Annotated[int, When("readout", "final-only")] = Field(
-        4, ge=1, description="readout=final-only: the first loop that reads N(z) (K_train)"
+    readout: Literal["norm", "raw"] | Annotated[int, Field(ge=1)] = Field(
+        "norm", description="input of the head: norm: N(z); raw: z; k: z, and N(z) from loop k on (k = K_train)"
     )
 
     mixed_precision: ClassVar[bool] = True
@@ -99,19 +98,18 @@ class LoopedConfig(MixingConfig):
         return frozenset() if self.gate == "none" else frozenset({"gate"})
 
     def check(self, config: Any) -> None:
-        """A gate trained alone learns by a loss and starts from a run; `final_from` counts the loops of one pass."""
+        """A gate trained alone learns by a loss and starts from a run; a readout from loop k on has k of them."""
         if self.only == "gate":
             mends = "loss.weights.exit_gate=1", "model.only=all"
             require(config.loss.trains("gate"), "model.only=gate", "a loss that trains an exit gate", *mends)
             mends = "init_from=RUN", "model.only=all"
             require(bool(config.init_from), "model.only=gate", "a trained run to start from", *mends)
-        if self.readout == "final-only":
+        if isinstance(self.readout, int):
             one, steps = config.rollout.supervision_steps == 1, config.rollout.trained_steps
             mends = "rollout.supervision_steps=1", "model.readout=norm"
-            require(one, "model.readout=final-only", "puzzles of one supervision step", *mends)
-            what = f"{self.final_from} steps of the model in training, and there are {steps}"
-            setting = f"model.final_from={self.final_from}"
-            require(steps >= self.final_from, setting, what, f"model.final_from={steps}")
+            require(one, f"model.readout={self.readout}", "puzzles of one supervision step", *mends)
+            what = f"{self.readout} steps of the model in training, and there are {steps}"
+            require(steps >= self.readout, f"model.readout={self.readout}", what, f"model.readout={steps}")
 
 
 class LoopedState(NamedTuple):
@@ -123,7 +121,7 @@ class LoopedState(NamedTuple):
 class LoopedModel(LaidOut):
     """z ← block(γ N(z) + x̂), from z = x̂ = prelude(embedding); logits = E·r(coda(z)), E the token embedding.
 
-    r is the final norm, the identity, or the identity only in the loops before `final_from`. N, γ and + x̂ are optional
+    r is the final norm, the identity, or the identity only in the loops before `readout`. N, γ and + x̂ are optional
     and act on the input of the block, in this order, before every loop, the first included, so each loop is the same
     map. The readout reads the output of the block (ours). Dropout acts in training only, and never in `map` (ours).
     """
@@ -138,10 +136,10 @@ class LoopedModel(LaidOut):
             Embedding(config.positions_of(shape), width, config.init_std) if config.positions == "learned" else None
         )
         self.prelude, self.block, self.coda = map(self._layers, (config.prelude, config.num_layers, config.coda))
-        self.inter_loop_norm = self._norm() if config.inter_loop_norm else None
-        self.damping = nn.Parameter(torch.tensor(2.0)) if config.damping else None
+        self.inter_loop_norm = self._norm() if "norm" in config.between else None
+        self.damping = nn.Parameter(torch.tensor(2.0)) if "damping" in config.between else None
         self.final_norm = self._norm(config.final_norm) if config.readout != "raw" else None
-        self.final_from = config.final_from if config.readout == "final-only" else 0
+        self.final_from = config.readout if isinstance(config.readout, int) else 0
         self.gate = ExitGate(width) if config.gate == "position" else None
         if config.only == "gate":
             for name, parameter in self.named_parameters():
@@ -202,7 +200,7 @@ class LoopedModel(LaidOut):
             z = self.inter_loop_norm(z)
         if self.damping is not None:
             z = self.damping.sigmoid().to(z.dtype) * z
-        if self.config.input_injection:
+        if "injection" in self.config.between:
             z = z + context.x
         return self.block(z, context.geometry, dropout)
 

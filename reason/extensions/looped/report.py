@@ -8,6 +8,6 @@ from reason.extensions.looped.studies.caches import CACHES, Caches
 from reason.extensions.looped.studies.exits import EXITS, ExitGate
 
 CONSUMERS[ExitGate] = lambda evaluator: evaluator.heads.gate is not None
-CONSUMERS[Caches] = lambda evaluator: evaluator.settings.caches
-CONSUMERS[BlindSpot] = lambda evaluator: evaluator.settings.blind_spot
+CONSUMERS[Caches] = lambda evaluator: "caches" in evaluator.settings.asked
+CONSUMERS[BlindSpot] = lambda evaluator: "blind_spot" in evaluator.settings.asked
 SECTIONS += [EXITS, CACHES, BLIND_SPOT]

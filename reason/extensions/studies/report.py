@@ -12,8 +12,8 @@ from reason.extensions.studies.restarts import RESTARTS, Restarts
 CONSUMERS |= {
     Difficulty: lambda _: True,
     HaltingHead: lambda _: True,
-    Policies: lambda evaluator: evaluator.settings.policies,
-    Restarts: lambda evaluator: evaluator.settings.restarts > 1,
-    Dynamics: lambda evaluator: evaluator.settings.probes,
+    Policies: lambda evaluator: "policies" in evaluator.settings.asked,
+    Restarts: lambda evaluator: "restarts" in evaluator.settings.asked,
+    Dynamics: lambda evaluator: "probes" in evaluator.settings.asked,
 }
 SECTIONS += [DIFFICULTY, HALTING, POLICIES, RESTARTS, DYNAMICS]

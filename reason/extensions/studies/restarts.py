@@ -49,14 +49,15 @@ class Restarts(Consumer):
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
-        puzzle, vary, count = evaluator.puzzle, evaluator.settings.vary, evaluator.settings.restarts
+        puzzle, (asked, _, vary) = evaluator.puzzle, evaluator.settings.asked["restarts"].partition(":")
         symmetry = None if puzzle is None else puzzle.symmetry
         self.steps = evaluator.steps
         if symmetry is None and vary == "symmetry":
-            raise ConfigError("evaluation.vary=symmetry: this puzzle has no symmetry; type evaluation.vary=initial")
+            raise ConfigError(f"restarts={asked}:symmetry: this puzzle has no symmetry; type restarts={asked}:initial")
         self.counts: dict[Variation, int] = {}  # of restarts, the pass itself included
         for kind in VARIATIONS:
-            if vary in ("all", kind) and (kind != "symmetry" or symmetry is not None):
+            if vary in ("", kind) and (kind != "symmetry" or symmetry is not None):
+                count = int(asked)
                 self.counts[kind] = count if symmetry is None or kind != "symmetry" else symmetry.distinct(count)
         changes = symmetry is not None and not symmetry.keeps_label
         self.by_rules = [kind for kind in self.counts if evaluator.rules or (kind == "symmetry" and changes)]

@@ -25,7 +25,7 @@ SETTINGS: dict[str, Any] = {"mixer": "relations", "positions": "none", "hidden_s
 RECURSIVE = RecursiveConfig(**SETTINGS, expansion=2, puzzle_emb_len=0, h_cycles=2, l_cycles=2, q_from="mean")
 CONFIGS: list[Any] = [RECURSIVE]
 if "looped" in FAMILIES:
-    CONFIGS.append(FAMILIES["looped"].config(**SETTINGS, causal=False, dropout=0, input_injection=True, init_std=0.3))
+    CONFIGS.append(FAMILIES["looped"].config(**SETTINGS, causal=False, dropout=0, between=("injection",), init_std=0.3))
 
 
 def own(rows: int = 3) -> tuple[Tensor, ...]:

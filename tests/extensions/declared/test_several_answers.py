@@ -42,7 +42,7 @@ def test_exact_of_several_right_answers_is_that_the_rules_hold(tmp_path: Path, u
 def test_every_study_judges_several_right_answers_by_the_rules(tmp_path: Path) -> None:
     pytest.importorskip("reason.extensions.studies")
     model, data = two_colourings(tmp_path, unique=False)
-    got = read(model, data, 8, 7, restarts=2, policies=True, probes=True)  # later rounding decides: it is chaotic
+    got = read(model, data, 8, 7, studies="restarts=2,policies,probes")  # later rounding decides: it is chaotic
     exact = got["exact_by_step"]
     assert len(set(exact)) > 1
     for kind in ("initial", "noise"):

@@ -24,8 +24,8 @@ SHAPE = Shape(seq_len=9, vocab_size=7)
 KINDS = {
     "gpt": {},
     "llama pre": {"block": "llama", "norm": "rmsnorm", "norm_placement": "pre", "num_layers": 2},
-    "everything": {"prelude": 1, "coda": 2, "input_injection": True, "inter_loop_norm": True, "damping": True},
-    "final-only": {"norm_placement": "pre", "readout": "final-only", "final_from": 3, "gate": "position"},
+    "everything": {"prelude": 1, "coda": 2, "between": ("injection", "norm", "damping")},
+    "final-only": {"norm_placement": "pre", "readout": 3, "gate": "position"},
 }
 
 

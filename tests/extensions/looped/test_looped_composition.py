@@ -29,7 +29,7 @@ REFUSED = {
     "q_continue": "needs a value of going on",
 }
 SIZES = {"model.hidden_size": "16", "model.num_heads": "2", "training.precision": "fp32"}
-SIZES |= {"rollout.loops.distribution": "fixed", "rollout.loops.count": "3"}
+SIZES |= {"rollout.loops.random": "{}", "rollout.loops.count": "3"}
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import test_structured as of
 
 from reason.extensions.looped.model import LoopedConfig
 
-LOOPED: dict[str, Any] = {"causal": False, "dropout": 0, "input_injection": True, "init_std": 0.3}
+LOOPED: dict[str, Any] = {"causal": False, "dropout": 0, "between": ("injection",), "init_std": 0.3}
 of.FAMILIES["looped"] = lambda settings: LoopedConfig(**LOOPED | settings)
 
 

@@ -68,7 +68,7 @@ def test_exits_against_a_loop_over_cells(sums: PuzzleData) -> None:
 def test_the_gate_is_a_signal_of_stopping_policies(sums: PuzzleData) -> None:
     pytest.importorskip("reason.extensions.studies")
     model = gated(sums)
-    evaluator = evaluator_of(model, sums, 3, 50, policies=True)
+    evaluator = evaluator_of(model, sums, 3, 50, studies="policies")
     from reason.extensions.studies.policies import Policies
 
     with torch.no_grad():
@@ -80,17 +80,19 @@ def test_the_gate_is_a_signal_of_stopping_policies(sums: PuzzleData) -> None:
         stays = stays * (1 - gate)
         expected = ((1 - stays) * scored).sum(1) / scored.sum(1)
         assert seen["gate"][step].tolist() == pytest.approx(expected.tolist(), abs=1e-5)
-    assert "gate, calibrated" in {row["name"] for row in read(model, sums, 3, 4, policies=True)["policies"]["rows"]}
+    assert "gate, calibrated" in {
+        row["name"] for row in read(model, sums, 3, 4, studies="policies")["policies"]["rows"]
+    }
 
 
 def test_two_processes_keep_what_one_does(sums: PuzzleData) -> None:
-    whole = replace(evaluator_of(gated(sums), sums, 3, 2, caches=True), likelihood="stablemax")
+    whole = replace(evaluator_of(gated(sums), sums, 3, 2, studies="caches"), likelihood="stablemax")
     assert {"exits/ways", "exits/p", "caches"} <= parts_join(whole)
 
 
 @pytest.mark.drawn
 def test_every_part_on_the_page(sums: PuzzleData, tmp_path: Path) -> None:
-    settings = EvaluationConfig(caches=True, blind_spot=True, batch_size=5)
+    settings = EvaluationConfig(studies="caches,blind_spot", batch_size=5)
     config = LoopedConfig(hidden_size=8, num_heads=1, expansion=1, gate="position")
     results = pages.read(sums.directory, 3, settings, config)
     assert results["halted_by_step"] is None  # there is no head
@@ -99,7 +101,7 @@ def test_every_part_on_the_page(sums: PuzzleData, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_measured_is_refused(half: Path) -> None:
-    with pytest.raises(ValueError, match=r"type evaluation\.decimation=none, or evaluation\.blind_spot=false"):
-        EvaluationConfig(decimation=2, blind_spot=True)
+    with pytest.raises(ValueError, match="the study blind_spot reads steps of a puzzle that stays"):
+        EvaluationConfig(decimation=2, studies="blind_spot")
     with pytest.raises(ConfigError, match="needs a causal model that keeps keys and values"):
-        override(read_config(half / "config.json"), {"evaluation.caches": "true"})
+        override(read_config(half / "config.json"), {"evaluation.studies": "caches"})

@@ -14,7 +14,7 @@ WORDS = {
     r"^(pre|post)\b(-sandwich)?": ("model.norm_placement", "{}{}"),
     r"(raw) readout": ("model.readout", "raw"),
     r"loss at every loop": ("rollout.loops.supervision", "per-loop"),
-    r"(log-normal|poisson|uniform) set": ("rollout.loops.distribution", "{}"),
+    r"(log-normal|poisson|uniform) set": ("rollout.loops.random.law", "{}"),
     r"L2 baseline": ("loss.weights.l2", 1),
 }
 

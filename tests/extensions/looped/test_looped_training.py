@@ -21,21 +21,21 @@ NARROW = pairs(
     "model.hidden_size=16 model.num_heads=2 training.batch_size=8 training.steps=6 training.log_every=2 "
     "training.checkpoint_every=3 training.precision=fp32"
 )
-LATE = '{"jsrr": {"points": [[0, 0], [1, 1]]}}'
-RANDOM = {"rollout.loops.distribution": "uniform", "rollout.loops.max": "4", "rollout.loops.start": "2"}
+LATE = '{"jsrr": {"points": [[0, 0], [0.05, 1]]}}'
+RANDOM = {"rollout.loops.random": '{"law": "uniform", "max": 4}', "rollout.loops.start": "2"}
 JSRR = {"loss.weights.jsrr": "0.1", "loss.jsrr.iterations": "2", "loss.schedules": LATE}
 
 VARIANTS = {
     "random loops, JSRR, dropout": RANDOM | JSRR | {"model.dropout": "0.1"},
     "prelude, coda, injection, per-loop": pairs(
-        "model.prelude=1 model.coda=1 model.input_injection=true rollout.loops.supervision=per-loop "
+        "model.prelude=1 model.coda=1 model.between=injection rollout.loops.supervision=per-loop "
         "training.precision=bf16"
     ),
-    "damping, inter-loop norm, L2": pairs("model.damping=true model.inter_loop_norm=true loss.weights.l2=0.1"),
+    "damping, inter-loop norm, L2": pairs("model.between=damping,norm loss.weights.l2=0.1"),
     "log-normal, deep supervision": pairs(
-        "rollout.loops.distribution=log-normal rollout.loops.mu=0.7 rollout.supervision_steps=2 "
-        "rollout.carry=persistent rollout.grad_steps=2 ema.decay=0.9"
-    ),
+        "rollout.supervision_steps=2 rollout.carry=persistent rollout.grad_steps=2 ema.decay=0.9"
+    )
+    | {"rollout.loops.random": '{"law": "log-normal", "mean": 0.7, "sigma": 0.7, "max": 100}'},
 }
 
 

@@ -25,13 +25,13 @@ NORMS = ("layernorm", "rmsnorm", "simple")
 OPTIONS = {
     "prelude and coda": {"prelude": 2, "coda": 1},
     "three layers": {"num_layers": 3},
-    "input_injection": {"input_injection": True},
-    "inter-loop norm": {"inter_loop_norm": True},
-    "damping": {"damping": True},
-    "all of them": {"input_injection": True, "inter_loop_norm": True, "damping": True, "prelude": 1, "coda": 1},
+    "input_injection": {"between": ("injection",)},
+    "inter-loop norm": {"between": ("norm",)},
+    "damping": {"between": ("damping",)},
+    "all of them": {"between": ("injection", "norm", "damping"), "prelude": 1, "coda": 1},
     "not causal": {"causal": False},
     "raw": {"readout": "raw", "norm_placement": "pre"},
-    "final-only": {"readout": "final-only", "final_from": 3, "coda": 1, "inter_loop_norm": True},
+    "final-only": {"readout": 3, "coda": 1, "between": ("norm",)},
     "llama": {"block": "llama", "norm": "rmsnorm", "norm_placement": "pre", "expansion": 4.0},
     "another final norm": {"norm": "rmsnorm", "final_norm": "layernorm"},
 }
@@ -73,15 +73,15 @@ def naive(model: LoopedModel, inputs: np.ndarray, loops: int) -> list[dict[str, 
     x = stack(w["tokens.weight"][inputs] + w.get("positions.weight", 0), "prelude", c.prelude)
     z, seen = x, []
     for k in range(1, loops + 1):
-        if c.inter_loop_norm:
+        if "norm" in c.between:
             z = norm(z, "inter_loop_norm")
-        if c.damping:
+        if "damping" in c.between:
             z = z / (1 + np.exp(-w["damping"]))
-        if c.input_injection:
+        if "injection" in c.between:
             z = z + x
         z = stack(z, "block", c.num_layers)
         read = stack(z, "coda", c.coda)
-        if c.readout == "norm" or (c.readout == "final-only" and k >= c.final_from):
+        if c.readout == "norm" or (c.readout != "raw" and k >= c.readout):
             read = norm(read, "final_norm")
         logits = read @ w["tokens.weight"].T
         seen.append({"z": z, "logits": logits})
@@ -111,7 +111,7 @@ def test_rotary_loops_equal_the_formulas(positions: str, rope_theta: float) -> N
 
 
 def test_a_readout_without_a_step_is_a_final_one() -> None:
-    model = make(readout="final-only", final_from=3)
+    model = make(readout=3)
     x = model.encode(batch())
     state = model.initial_state(x)
     early, late = model.readout(state, x, 2).logits, model.readout(state, x, 3).logits
@@ -129,7 +129,7 @@ def test_every_weight_is_trained(changes: dict[str, object]) -> None:
     assert [name for name, p in model.named_parameters() if p.grad is None or p.grad.abs().sum() == 0] == []
 
 
-@pytest.mark.parametrize("changes", [{}, {"norm_placement": "pre", "prelude": 1, "coda": 1, "input_injection": True}])
+@pytest.mark.parametrize("changes", [{}, {"norm_placement": "pre", "prelude": 1, "coda": 1, "between": ("injection",)}])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_the_causal_mask_leaks_nothing(changes: dict[str, object], dtype: torch.dtype) -> None:
     """Whatever stands after cell i changes no bit of what cells up to i hold and say, in value and in gradient."""

@@ -18,36 +18,44 @@ from reason.models.base import Batch, Shape
 from reason.presets import preset
 from reason.rollout import RolloutConfig, first_carry, supervise
 
+POISSON = '{"law": "poisson", "mean": 5, "max": 30}'
+
+
+def law(name: str, **numbers: float) -> RandomLoops:
+    return RandomLoops(random={"law": name, **numbers})
+
+
 LAWS = {
-    "log-normal, table 1 set 1": RandomLoops(distribution="log-normal", mu=2.62, sigma=0.6, max=40),
-    "log-normal, table 1 set 2": RandomLoops(distribution="log-normal", mu=2.0, sigma=0.7, max=100),
-    "poisson": RandomLoops(distribution="poisson", mean=5, max=30),
-    "poisson, clipped hard": RandomLoops(distribution="poisson", mean=10, max=11),
-    "uniform": RandomLoops(distribution="uniform", max=10),
+    "log-normal, table 1 set 1": law("log-normal", mean=2.62, sigma=0.6, max=40),
+    "log-normal, table 1 set 2": law("log-normal", mean=2.0, sigma=0.7, max=100),
+    "poisson": law("poisson", mean=5, max=30),
+    "poisson, clipped hard": law("poisson", mean=10, max=11),
+    "uniform": law("uniform", max=10),
 }
 
 
 def chance(config: RandomLoops, t: int) -> float:
     """P(T = t): the law's mass between t − ½ and t + ½, what lies beyond the ends gathered there."""
-    if config.distribution == "uniform":
-        return 1 / config.max
-    if config.distribution == "poisson":
-        below = {t: stats.poisson.cdf(t, config.mean) for t in (t - 1, t)}
+    numbers = config.random
+    if numbers["law"] == "uniform":
+        return 1 / config.most
+    if numbers["law"] == "poisson":
+        below = {t: stats.poisson.cdf(t, numbers["mean"]) for t in (t - 1, t)}
     else:
-        law = stats.lognorm(config.sigma, scale=np.exp(config.mu))
-        below = {t: law.cdf(t + 0.5) for t in (t - 1, t)}
-    return (1.0 if t == config.max else below[t]) - (0.0 if t == 1 else below[t - 1])
+        known = stats.lognorm(numbers["sigma"], scale=np.exp(numbers["mean"]))
+        below = {t: known.cdf(t + 0.5) for t in (t - 1, t)}
+    return (1.0 if t == config.most else below[t]) - (0.0 if t == 1 else below[t - 1])
 
 
 @pytest.mark.parametrize("config", LAWS.values(), ids=LAWS)
 def test_random_loops_follow_their_law(config: RandomLoops) -> None:
     count = 5_000
     drawn = [config.draw(0, index, 0) for index in range(count)]
-    support = np.arange(1, config.max + 1)
+    support = np.arange(1, config.most + 1)
     chances = np.array([chance(config, int(t)) for t in support])
     assert chances.sum() == pytest.approx(1)
-    assert 1 <= min(drawn) <= max(drawn) <= config.max == config.most
-    seen = np.bincount(drawn, minlength=config.max + 1)[support]
+    assert 1 <= min(drawn) <= max(drawn) <= config.most
+    seen = np.bincount(drawn, minlength=config.most + 1)[support]
     rare = chances * count < 5  # too few for a χ² cell of their own
     cells = [np.append(values[~rare], values[rare].sum()) for values in (seen, chances * count)]
     observed, expected = (values[cells[1] > 0] for values in cells)
@@ -55,7 +63,7 @@ def test_random_loops_follow_their_law(config: RandomLoops) -> None:
 
 
 def test_one_draw_depends_only_on_the_seed_and_the_number_of_the_pass() -> None:
-    config = RandomLoops(distribution="uniform", max=1000, count=4, start=3)
+    config = RandomLoops(random={"law": "uniform", "max": 1000}, count=4, start=3)
     drawn = [config.draw(7, index, step=10) for index in range(50)]
     assert drawn == [config.draw(7, index, step=99) for index in range(50)]
     assert len(set(drawn)) > 40
@@ -65,8 +73,8 @@ def test_one_draw_depends_only_on_the_seed_and_the_number_of_the_pass() -> None:
 
 
 def test_what_a_run_is_trained_for() -> None:
-    assert [law.typical for law in LAWS.values()] == [14, 7, 5, 10, 6]  # e^2.62, e², the means
-    assert RandomLoops(distribution="log-normal", mu=5, max=30).typical == 30
+    assert [config.typical for config in LAWS.values()] == [14, 7, 5, 10, 6]  # e^2.62, e², the means
+    assert law("log-normal", mean=5, sigma=0.7, max=30).typical == 30
 
 
 def small(**settings: object) -> tuple[LoopedModel, Batch]:
@@ -108,7 +116,7 @@ def test_the_gradient_is_that_of_the_whole_unroll(supervision: str) -> None:
     ("sudoku-6x6", "model.norm_placement", "pre", "a looped model has it, and this one is recursive"),
     ("stars-small", "loss.weights.q_halt", "0.5", "type loss.weights.q_halt=0"),
     ("stars-small", "balance.kind", "alg-grad-norm", "type balance.kind=fixed"),
-    ("sudoku-6x6", "rollout.loops.distribution", "poisson", "type model.gradient=all-cycles"),
+    ("sudoku-6x6", "rollout.loops.random", POISSON, "type model.gradient=all-cycles"),
 ])  # fmt: skip
 def test_what_does_not_go_together(name: str, key: str, value: str, words: str) -> None:
     with pytest.raises(ConfigError) as error:

@@ -113,7 +113,7 @@ REFUSED = {
     "stage II from nothing": ("blindspot-small-exit-weighted", {"model.only": "gate"}, "type init_from=RUN"),
     "stage II without its loss": ("blindspot-small-per-loop-norm", {"init_from": "x", "model.only": "gate"},
                                   "loss.weights.exit_gate=1"),
-    "never final": ("blindspot-small-final-only", {"model.final_from": "6"}, "type model.final_from=4"),
+    "never final": ("blindspot-small-final-only", {"model.readout": "6"}, "type model.readout=4"),
     "final in which step": ("blindspot-small-final-only",
                             {"rollout.supervision_steps": "2", "rollout.accum_steps": "2",
                              "rollout.carry": "same-batch"},

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import output
+from conftest import output, refusal
 from evaluators import counting, evaluator_of, read, small
 from test_compiled import read_by_one_graph
 from test_evaluator import parts_join
@@ -16,13 +16,13 @@ from test_puzzle_seeds import columns
 from test_relations_of_sets import written
 
 from reason.data import PuzzleData
-from reason.evaluation.config import STUDIES, EvaluationConfig
+from reason.evaluation.config import STUDIES
 from reason.evaluation.evaluator import evaluate
 from reason.evaluation.suite import consumers_of
 from reason.extensions.studies import dynamics
 
 Trained = tuple[Any, PuzzleData]
-EVERYTHING = {"restarts": 2, "vary": "symmetry", "policies": True, "probes": True}
+EVERYTHING = {"studies": "restarts=2:symmetry,policies,probes"}
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def test_restarts_cost_a_pass_each(trained: Trained) -> None:
     """K tries cost K − 1 passes a variation; the six boards of the page one more, of themselves."""
     model, data = trained
     rows = counting(model)
-    evaluator = evaluator_of(model, data, 4, 5, restarts=3)
+    evaluator = evaluator_of(model, data, 4, 5, studies="restarts=3")
     consumers = consumers_of(evaluator)
     evaluate(evaluator, consumers)
     assert sum(rows) == (1 + 3 * 2) * 4 * len(data) + 4 * 6
@@ -68,33 +68,32 @@ def test_puzzles_without_a_scored_cell_are_left_out(trained: Trained) -> None:
 
 
 def test_two_processes_keep_what_one_does(trained: Trained) -> None:
-    names = parts_join(evaluator_of(*trained, 3, 2, policies=True))
+    names = parts_join(evaluator_of(*trained, 3, 2, studies="policies"))
     assert {"q_halt", "fixed", "margin", "max-probability", "certainty"} <= names
 
 
 def test_policies_and_probes_make_no_graph(trained: Trained) -> None:
-    read_by_one_graph(*trained, policies=True, probes=True)
+    read_by_one_graph(*trained, studies="policies,probes")
 
 
 def test_what_studies_ask_for() -> None:
-    assert set(EvaluationConfig().idle) == {"vary"}
-    assert not EvaluationConfig(restarts=2).idle
     (need,) = STUDIES["probes"].needs(SimpleNamespace(model_has=lambda method: method != "map"))
     assert not need.met
-    page = output("evaluate --help")
-    assert all(f"  evaluation.{typed} " in page for typed in ("policies=true", "restarts=8", "probes=true"))
+    page = output("evaluate --help evaluation.studies")
+    assert all(name in page for name in ("policies", "restarts=", "probes"))
+    refusal("evaluate sudoku studies=restarts=0", "unknown study restarts=0; studies are ")
 
 
 def test_puzzles_with_relations_of_their_own(tmp_path: Path) -> None:
     data = PuzzleData(written(tmp_path / "set"), "test")
-    got = read(small(data.shape), data, 3, 1, restarts=2, policies=True, probes=True)
+    got = read(small(data.shape), data, 3, 1, studies="restarts=2,policies,probes")
     assert len(got["dynamics"]["puzzles"]) + len(got["restarts"]) + len(got["policies"]["rows"]) > 6
 
 
 def test_restarts_leave_the_pass_as_it_is_and_the_size_of_a_batch_changes_no_draw(random: Trained) -> None:
     model, data = random
     alone = columns(model, data, batch_size=5)
-    few, many = (columns(model, data, batch_size=size, restarts=3) for size in (5, 12))
+    few, many = (columns(model, data, batch_size=size, studies="restarts=3") for size in (5, 12))
     assert all((few[name] == values).all() for name, values in alone.items())
     for kind in ("initial", "symmetry", "noise"):
         residuals = many[f"{kind}/residual"]
@@ -107,7 +106,7 @@ def test_dynamics_are_those_of_the_pass_and_draw_from_the_seed(random: Trained) 
     model, data = random
     seen, found = columns(model, data, 50), []
     for seed in (0, 0, 2):
-        evaluator = replace(evaluator_of(model, data, 3, 50, probes=True), seed=seed)
+        evaluator = replace(evaluator_of(model, data, 3, 50, studies="probes"), seed=seed)
         with evaluator.own_randomness():
             found.append(dynamics.Dynamics(evaluator).result(seen)["dynamics"])
     for path in found[0]["puzzles"]:

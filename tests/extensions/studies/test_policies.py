@@ -92,7 +92,7 @@ def test_the_frontier_runs_from_one_step_to_all() -> None:
 
 def test_policies_are_calibrated_on_the_validation_split(monitored_4x4: Path) -> None:
     data = PuzzleData(monitored_4x4, "test")
-    policies = read(small(data.shape, hidden_size=4), data, 2, 4, policies=True)["policies"]
+    policies = read(small(data.shape, hidden_size=4), data, 2, 4, studies="policies")["policies"]
     assert policies["calibrated_on"] == "11 puzzles of the validation split"
     assert policies["puzzles"] == len(data)
 

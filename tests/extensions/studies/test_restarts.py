@@ -21,7 +21,7 @@ from reason.models.base import Batch, Readout, Reasoner
 def tries_at(
     model: Reasoner, data: PuzzleData, steps: int, count: int, vary: str, batch_size: int, **changes: object
 ) -> tuple[Columns, Columns]:
-    settings = EvaluationConfig(steps=steps, restarts=count, vary=vary, batch_size=batch_size, **changes)
+    settings = EvaluationConfig(steps=steps, studies=f"restarts={count}:{vary}", batch_size=batch_size, **changes)
     evaluator = Evaluator(model, data, settings, steps, progress=False)
     with torch.no_grad():
         consumers = [Accuracy(evaluator), Rules(evaluator), Signals(evaluator), R.Restarts(evaluator)]
@@ -103,7 +103,7 @@ def test_turned_mazes_are_judged_by_the_rules(made: Callable[..., Path]) -> None
     tries, _ = tries_at(model, data, 1, 8, "symmetry", 5)
     assert tries["right"].all()
     assert len(np.unique(tries["answers"], axis=0)) > 1
-    consumer = R.Restarts(evaluator_of(model, data, 1, 5, restarts=8, vary="symmetry"))
+    consumer = R.Restarts(evaluator_of(model, data, 1, 5, studies="restarts=8:symmetry"))
     kept = consumer.result({f"symmetry/{name}": values for name, values in tries.items()})["restarts"]["symmetry"]
     assert kept["what"].endswith("right by the rules")
     assert len(tries_at(model, data, 1, 12, "symmetry", 5)[0]["right"]) == 8  # a ninth would be the first again

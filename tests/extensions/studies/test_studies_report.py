@@ -12,7 +12,7 @@ from reason.evaluation.suite import sections_of
 from reason.extensions.studies import dynamics
 from reason.models import build_model
 
-EVERYTHING = EvaluationConfig(policies=True, restarts=3, probes=True, batch_size=5)
+EVERYTHING = EvaluationConfig(studies="policies,restarts=3,probes", batch_size=5)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,12 +49,12 @@ def test_everything(studied: dict, tmp_path: Path) -> None:
 
 
 def test_a_puzzle_without_symmetry(sums: PuzzleData, tmp_path: Path) -> None:
-    settings = EVERYTHING.model_copy(update={"probes": False})
+    settings = EVERYTHING.model_copy(update={"studies": ("policies", "restarts=3")})
     results = read(sums.directory, 3, settings)
     assert list(results["restarts"]) == ["initial", "noise"]
     check(tmp_path, results)
-    with pytest.raises(ConfigError, match=r"no symmetry; type evaluation\.vary=initial"):
-        read(sums.directory, 1, EvaluationConfig(restarts=2, vary="symmetry"))
+    with pytest.raises(ConfigError, match="no symmetry; type restarts=2:initial"):
+        read(sums.directory, 1, EvaluationConfig(studies="restarts=2:symmetry"))
 
 
 @pytest.mark.drawn
@@ -70,6 +70,6 @@ def test_a_state_that_overflows(sudoku_4x4: Path, tmp_path: Path, monkeypatch: p
 def test_a_set_without_rules(sudoku_4x4: Path, tmp_path: Path) -> None:
     data = PuzzleData(sudoku_4x4, "test")
     data.metadata = data.metadata.model_copy(update={"task": {"name": "a family of one's own"}})
-    settings = EvaluationConfig(restarts=2, policies=True)
+    settings = EvaluationConfig(studies="restarts=2,policies")
     results = results_of(build_model(SMALL, data.shape), data, settings, 2, 2)
     check(tmp_path, MORE | {"steps": 2, "trained_steps": 2} | results)
