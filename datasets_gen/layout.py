@@ -257,7 +257,7 @@ def write_dataset(
             for key in ARRAYS[:2]:
                 tokens = getattr(split, key)
                 small = vocab_size <= 256 and tokens.min(initial=0) >= 0 and tokens.max(initial=0) <= 255
-                arrays[key] = tokens.astype(np.uint8 if small else np.int32)  # some ignore -100
+                arrays[key] = tokens.astype(np.uint8 if small else np.int32, copy=False)  # some ignore -100
             arrays |= {key: getattr(split, key) for key in OPTIONAL if getattr(split, key) is not None}
             for key, array in arrays.items():
                 np.save(folder / f"all__{key}.npy", array)

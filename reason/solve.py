@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
 from functools import partial
@@ -23,6 +24,7 @@ from reason.evaluation.evaluator import PuzzleSeeds, default_steps
 from reason.evaluation.states import random_like
 from reason.evaluation.studies.boards import Thought, think
 from reason.models.base import IGNORE, Batch, Reasoner
+from reason.plugins import load_parts
 from reason.pretrained import card, pretrained_models
 from reason.runs.directory import read_record, read_shape
 from reason.runs.reading import halting_read
@@ -32,6 +34,18 @@ PAD = 0  # of every family, behind a prompt
 SECONDS = 60.0  # for the restarts of a puzzle whose rules tell whether it is solved
 MANY = 10**9  # restarts, where only `seconds` end them
 TOGETHER = (7, 8, 16, 32, 64)  # restarts of a batch: the first batch, the second …; from the last on the same
+
+
+class Writer(NamedTuple):
+    """How `reason solve` goes on where the run's puzzles are no boards, as text."""
+
+    add_options: Callable[[argparse.ArgumentParser], None]
+    write: Callable[..., dict[str, Any]]  # of run, model, config, puzzle, text, options: what --json prints
+    told: Callable[[dict[str, Any], bool], str]  # that as it is printed, as JSON or not
+
+
+WRITERS: dict[str, Writer] = {}  # by the name of the family; extensions add theirs in a file solve.py
+load_parts("solve")
 
 
 class Solution(NamedTuple):

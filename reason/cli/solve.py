@@ -27,7 +27,7 @@ from reason.pretrained import pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run, run_and_config
 from reason.runs.reading import idle, idle_lines, refuse_unreadable
-from reason.solve import SECONDS, Solution, counted, family_of_run, solve_text
+from reason.solve import SECONDS, WRITERS, Solution, counted, family_of_run, solve_text
 from reason.training.device import pick_device
 
 DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer change from step to step.
@@ -36,6 +36,7 @@ DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer chang
   reason solve sudoku-6x6 "1..4.. ..2... .6.... ...5.. 4....1 ....3."    '.' for open cells, spaces ignored
   reason solve maze maze.txt                                    a drawing in a file, of any size
   reason solve addition 123+456                                 a sum; § ends the answer
+  reason solve runs/text "The beginning" --temperature 0.8      a text that goes on
   reason solve runs/first puzzle.txt steps=32 --gif puzzle.gif  a run of yours
   cat puzzle.txt | reason solve runs/first - --json
   reason solve sudoku puzzles.csv --output answers.csv          a file of puzzles: one a line, or a column `question`
@@ -80,6 +81,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--output", type=Path, metavar="FILE", help="solve a file of puzzles, and write this CSV file")
     parser.add_argument("--gif", type=Path, metavar="FILE", help="also write an animated picture")
     parser.add_argument("--json", action="store_true", help="print JSON instead of boards")
+    for writer in WRITERS.values():
+        writer.add_options(parser)
     arguments = parser.parse_intermixed_args(argv)
     output, gif = arguments.output, arguments.gif
     if output and (gif or arguments.json):
@@ -106,6 +109,10 @@ def main(argv: list[str]) -> int:
     for line in idle_lines(dict(pairs), unread, "this answer"):
         print(line, file=sys.stderr)
     model = load_run(run, device, config, config.evaluation.weights).model
+    puzzle = family_of_run(run)
+    if (own_way := WRITERS.get(puzzle.name)) is not None:
+        print(own_way.told(own_way.write(run, model, config, puzzle, puzzles[0], arguments), arguments.json))
+        return 0
     limits = config.evaluation.steps, arguments.restarts, arguments.seconds
     if output:
         return _solve_each(puzzles, output, lambda text: solve_text(run, model, config, text, *limits))

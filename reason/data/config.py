@@ -18,7 +18,8 @@ class DataConfig(BaseConfig):
     generate: Outside[dict[str, Any]] = Field(
         {},
         description='how a missing set is made: {"name": a generator of `reason generate`, and options of its command '
-        "line}; a list has a value for each of several sets; `sources`: files to import, in the format `name`",
+        "line}; a list has a value for each of several sets; `sources`: files to import, in the format `name`; "
+        "`files`: what the generator reads",
     )
     augment: bool = Field(
         True, description="transform every drawn puzzle by a random symmetry (digits relabelled, grid moved)"
@@ -48,10 +49,10 @@ class DataConfig(BaseConfig):
     def commands(self) -> list[list[str]]:
         """The words after `python -m datasets_gen` that make each set; none without a generator."""
         options = dict(self.generate)
-        name, sources = options.pop("name", None), options.pop("sources", ())
+        name, sources, files = options.pop("name", None), options.pop("sources", ()), options.pop("files", ())
         options.setdefault("seed", 0)
         sets = min((len(value) for value in options.values() if isinstance(value, tuple)), default=1)
-        begin = [*(["import"] if sources else []), str(name), *sources]
+        begin = [*(["import"] if sources else []), str(name), *sources, *files]
         return [[*begin, *_words(options, number)] for number in range(sets)] if name else []
 
     @field_validator("directory")

@@ -69,7 +69,7 @@ class PuzzleData:
         self.directory, self.split = Path(directory), split
         self.metadata, arrays = read_split(directory, split)
         self.device = torch.device(device)
-        self.ratings = arrays.ratings  # (P,) numpy, or None
+        self.ratings, self._sources = arrays.ratings, arrays.sources  # (P,) numpy, or None
         tokens = arrays.inputs, arrays.labels
         self.marks: tuple[int, ...] = ()
         if marks:
@@ -120,6 +120,11 @@ class PuzzleData:
         if self.ratings is None:
             return None
         return np.asarray(self.ratings[self._puzzle_of(examples).cpu().numpy()])
+
+    def sources_of(self, examples: Tensor) -> np.ndarray:
+        """The number (N,) of where the puzzle of each example comes from, in dataset.json's `sources`."""
+        puzzles = self._puzzle_of(examples).cpu().numpy()
+        return puzzles * 0 if self._sources is None else np.asarray(self._sources[puzzles])
 
     def instances_of(self, examples: Tensor) -> np.ndarray | None:
         """The instances (B, M, 1 + C + P') of examples (B,), as rules read them; None where the set has none."""

@@ -22,7 +22,7 @@ CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with 
     Accuracy: lambda _: True,
     Rules: lambda _: True,
     Signals: lambda _: True,
-    Boards: lambda evaluator: evaluator.puzzle,
+    Boards: lambda evaluator: evaluator.puzzle and evaluator.puzzle.characters,  # of tokens that can be drawn
 }
 SECTIONS = [BY_STEP, TRAINING]  # the page has them by their `place`
 ELSEWHERE = ("boards", "training")  # not in results.json, but in boards.json and metrics.jsonl

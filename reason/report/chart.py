@@ -18,9 +18,10 @@ from reason.report.palette import GREY, INK, LINE, styled
 from reason.report.section import Results, share, wilson_interval
 
 POWERS = [2**k for k in range(17)]
+Values = Sequence[float | None] | np.ndarray
 
 
-def numbers(values: Sequence[float | None]) -> np.ndarray:
+def numbers(values: Values) -> np.ndarray:
     """An array with nan where results have null."""
     return np.array([np.nan if value is None else value for value in values], float)
 
@@ -60,17 +61,19 @@ def shares_axis(axes: Axes, label: str, whole: bool = True) -> None:
 def plot_exact(axes: Axes, exact: Sequence[float], puzzles: int, label: str, index: int = 0) -> None:
     """Exact accuracy by step with its Wilson interval."""
     low, high = np.transpose([wilson_interval(value, puzzles) for value in exact])
-    _plot_band(axes, np.array(exact), low, high, label, index)
+    plot_band(axes, exact, low, high, label, index)
 
 
 def plot_error(axes: Axes, exact: Sequence[float], puzzles: int, label: str, index: int = 0) -> None:
     """1 − exact by step with its Wilson interval, for a logarithmic axis; no error at all is drawn at half a puzzle."""
     low, high = np.transpose([wilson_interval(value, puzzles) for value in exact])
     least = 0.5 / puzzles
-    _plot_band(axes, np.maximum(1 - np.array(exact), least), np.maximum(1 - high, least), 1 - low, label, index)
+    plot_band(axes, np.maximum(1 - np.array(exact), least), np.maximum(1 - high, least), 1 - low, label, index)
 
 
-def _plot_band(axes: Axes, values: np.ndarray, low: np.ndarray, high: np.ndarray, label: str, index: int) -> None:
+def plot_band(axes: Axes, values: Values, low: Values, high: Values, label: str, index: int = 0) -> None:
+    """Values by step between their bounds; None is a gap."""
+    values, low, high = map(numbers, (values, low, high))
     steps, style = np.arange(1, len(values) + 1), styled(index)
     axes.plot(steps, values, label=label, markevery=max(1, len(values) // 16), **style)
     axes.fill_between(steps, low, high, color=style["color"], alpha=0.15, lw=0)

@@ -34,6 +34,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "play": (["play"], 2, "unknown command play"),
     "studies": (["evaluate", "run", "evaluation.studies=policies"], 1, "unknown study policies"),
     "shards": (["generate", "merge", "set"], 2, "unknown command merge"),
+    "text": (["generate", "text", "a.txt", "--output-dir", "set"], 2, "unknown command text"),
     "torchrun": (["WORLD_SIZE=2", "train", "sudoku-4x4"], 1, "the extension torchrun is needed"),
     "trackers": (
         ["train", "sudoku-4x4", "data=whole", "training.tracker=wandb"],

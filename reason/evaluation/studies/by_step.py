@@ -11,7 +11,7 @@ from torch import Tensor
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns, narrow
 from reason.evaluation.states import residual
-from reason.losses.lm import probabilities
+from reason.losses.lm import cell_loss
 from reason.models.base import IGNORE, Readout
 from reason.report.chart import Chart, by_step, curves_by_step, errors_axis, plot_error, plot_exact, steps_axis
 from reason.report.palette import GREEN, ORANGE, PINK
@@ -84,11 +84,10 @@ class Signals(Consumer):
 
     def observe(self, record: StepRecord) -> Columns | None:
         """Keep what a step says of itself."""
-        p, labels = probabilities(record.logits, self.evaluator.likelihood), record.batch.labels
-        right = p.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+        labels = record.batch.labels
         kept = {
             "residual": -residual(record.before, record.state).float(),
-            "loss": scored_mean(-right.clamp(min=torch.finfo(p.dtype).tiny).log(), labels),
+            "loss": scored_mean(cell_loss(record.logits, labels, self.evaluator.likelihood), labels),
         }
         if (q := halt_signal(record.readout, self.evaluator.halting)) is not None:
             kept["q"] = q

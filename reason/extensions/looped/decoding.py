@@ -1,6 +1,6 @@
-"""Greedy decoding by a causal looped model with key-value caches: one set per loop, or one that all loops share (Ouro).
+"""Decoding by a causal looped model with key-value caches: one set per loop, or one that all loops share (Ouro).
 
-docs/math.md §13. The token that the model says after each cell becomes the next cell.
+docs/math.md §13. The token that is chosen after each cell becomes the next cell.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
+
+from reason.extensions.looped.exit import exit_step, gates_of
+from reason.models.base import Readout
 
 if TYPE_CHECKING:
     from reason.extensions.looped.model import LoopedModel
@@ -38,13 +41,14 @@ class Caches:
             layer: [None] * calls for stack, calls in stacks for layer in stack.blocks
         }
 
-    def read(self, tokens: Tensor) -> Tensor:
-        """Logits (B, n, V) of the next cells, whose tokens (B, n) are given, after all loops; they are cached."""
+    def read(self, tokens: Tensor, every: bool = False) -> list[Readout]:
+        """Readouts of cells whose tokens (B, n) come next, after `every` loop or only the last; they are cached."""
         new: dict[Any, list[Tensor]] = {layer: [] for layer in self.sets}
 
         def recall(layer: Any, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
             new[layer].append(torch.stack([keys, values]))
-            seen = _joined(self.sets[layer][len(new[layer]) - 1], new[layer][-1])
+            sets = self.sets[layer]
+            seen = _joined(sets[min(len(new[layer]), len(sets)) - 1], new[layer][-1])
             return seen[0], seen[1]
 
         for layer in self.sets:
@@ -52,18 +56,21 @@ class Caches:
         try:
             context = self.model.encode_from(tokens, self.cells)
             state = self.model.initial_state(context)
-            for _ in range(self.loops):
+            readouts = []
+            for loop in range(1, self.loops + 1):
                 state = self.model.step(state, context)
-            readout = self.model.readout(state, context, self.loops)
+                if every or loop == self.loops:
+                    readouts.append(self.model.readout(state, context, loop))
         finally:
             for layer in self.sets:
                 layer.recall = None
-        for layer, sets in new.items():
+        for layer, calls in new.items():
+            sets = calls[-len(self.sets[layer]) :]  # the coda's last call is kept
             if self.sharing != "per-loop" and len(self.sets[layer]) == self.loops:
                 sets = [ONE_SET[self.sharing](sets)] * self.loops
             self.sets[layer] = list(map(_joined, self.sets[layer], sets))
         self.cells += tokens.shape[1]
-        return readout.logits
+        return readouts
 
     def share(self, sharing: Sharing, keep_prompt: bool) -> None:
         """Share one set among all loops from now on, unless `per-loop`; `keep_prompt`: stored cells stay per loop."""
@@ -80,8 +87,9 @@ def _joined(old: Tensor | None, new: Tensor) -> Tensor:
 class Generated(NamedTuple):
     """The answer to a prompt."""
 
-    tokens: Tensor  # (B, n) the likeliest ones, each chosen given those before it
+    tokens: Tensor  # (B, n) each chosen given those before it
     logits: Tensor  # (B, n, V) from which they were chosen
+    loops: Tensor  # (B, n) after which their logits were read
     bytes: int  # that the keys and values of prompt and answer take at the end, a shared set counted once
 
 
@@ -94,26 +102,37 @@ def generate(
     sharing: Sharing = "per-loop",
     keep_prompt: bool = False,
     end: int | None = None,
+    choose: Callable[[Tensor], Tensor] = lambda logits: logits.argmax(-1),
+    leave: float | None = None,
 ) -> Generated:
-    """Greedily up to `count` tokens after a prompt (B, n ≥ 1), each after `loops` loops.
+    """Up to `count` tokens after a prompt (B, n ≥ 1), each after `loops` loops; `choose` takes them of logits (B, V).
 
     The prompt is read with the keys and values of each loop for that loop only. `per-loop` goes on so, and computes
     what reading the whole text anew would. With `last`, `mean` or `first` all loops look at one shared set, T times
     smaller. `keep_prompt`: the prompt's stay one set per loop, and only the tokens said are shared (ours: the paper can
     be read either way). Ends early where every row has said `end`; what a row says after its own `end` counts for
-    nothing.
+    nothing. leave: a token is read at the loop where the exit gate's distribution exceeds this quantile (`exit_step`);
+    the other loops are computed all the same, since later tokens read their keys and values.
     """
     model.eval()
-    caches = Caches(model, loops)
-    logits = [caches.read(prompt)[:, -1]]
-    caches.share(sharing, keep_prompt)
+    caches, new = Caches(model, loops), prompt
+    tokens, logits, left = list[Tensor](), list[Tensor](), list[Tensor]()
     ended = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)
-    while len(logits) < count:
-        token = logits[-1].argmax(-1, keepdim=True)
-        if end is not None and (ended := ended | (token.squeeze(1) == end)).all():
-            break
-        logits.append(caches.read(token)[:, -1])
-    said, shared, asked = torch.stack(logits, dim=1), sharing != "per-loop", prompt.shape[1]
+    while len(tokens) < count and not ended.all():
+        readouts = caches.read(new, every=leave is not None)
+        if not tokens:
+            caches.share(sharing, keep_prompt)
+        last = torch.stack([readout.logits[:, -1] for readout in readouts])  # (1 or T, B, V)
+        step = torch.full_like(prompt[:, 0], loops)
+        if leave is not None:
+            step = exit_step(gates_of(readouts)[..., -1], leave)
+            last = last.gather(0, (step - 1)[None, :, None].expand(1, *last.shape[1:]))
+        logits.append(last[0])
+        left.append(step)
+        tokens.append(choose(last[0]))
+        new = tokens[-1][:, None]
+        ended |= tokens[-1] == (-1 if end is None else end)
+    shared, asked = sharing != "per-loop", prompt.shape[1]
     kept = next(iter(caches.sets.values()))[0]
     assert kept is not None, "the prompt is read"
 
@@ -123,4 +142,5 @@ def generate(
         return cells * layers * kept[:, :, :, 0].nbytes
 
     of_prompt = size(asked, loops if keep_prompt or not shared else 1)
-    return Generated(said.argmax(-1), said, of_prompt + size(caches.cells - asked, 1 if shared else loops))
+    size_at_end = of_prompt + size(caches.cells - asked, 1 if shared else loops)
+    return Generated(torch.stack(tokens, 1), torch.stack(logits, 1), torch.stack(left, 1), size_at_end)

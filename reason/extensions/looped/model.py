@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from reason.context import Context
 from reason.extensions.looped.decoding import generate
@@ -29,7 +30,7 @@ from reason.models.layout import LaidOut, masked
 from reason.models.mixing import MIXERS, MixingConfig, Positions, inner_of, refuse_unfit
 from reason.nn.block import sequence_first
 from reason.nn.linear import Embedding
-from reason.settings.base import require
+from reason.settings.base import Resumable, require
 
 _LAYER = re.compile(r"(?P<stack>.*\bblocks)\.(?P<index>\d+)\.(?P<rest>.*)")
 
@@ -64,6 +65,9 @@ class LoopedConfig(MixingConfig):
         (),
         description="what happens to the state before every loop, as norm,injection, always in this order: norm: it is "
         "normalised, but not in the readout; damping: it is multiplied by a learned σ(d) < 1; injection: x̂ is added",
+    )
+    gradient_checkpointing: Resumable[bool] = Field(
+        False, description="recompute each loop in the backward pass: less memory, about 1.3 × the time"
     )
     gate: Literal["none", "position"] = Field("none", description="exit gate (Ouro), one at every position")
     only: Literal["all", "gate"] = Field(
@@ -193,6 +197,13 @@ class LoopedModel(LaidOut):
     def step(self, state: LoopedState, context: Context) -> LoopedState:
         """One loop; the gradient reaches through it."""
         with self.autocast():
+            if self.config.gradient_checkpointing and self.training and torch.is_grad_enabled():
+                dropout = self._dropout()
+                return LoopedState(
+                    checkpoint(
+                        self._loop, state.z, context, dropout, use_reentrant=False, preserve_rng_state=dropout > 0
+                    )
+                )
             return LoopedState(self._loop(state.z, context, self._dropout()))
 
     def _loop(self, z: Tensor, context: Context, dropout: float = 0.0) -> Tensor:

@@ -52,7 +52,7 @@ def test_cached_per_loop_is_uncached(changes: dict[str, object], loops: int) -> 
     torch.testing.assert_close(found.logits, whole[:, 3:-1])
     assert torch.equal(found.tokens, found.logits.argmax(-1))
     caches = Caches(model, loops)
-    pieces = torch.cat([caches.read(piece) for piece in text.split((2, 1, 6), dim=1)], dim=1)
+    pieces = torch.cat([caches.read(piece)[0].logits for piece in text.split((2, 1, 6), dim=1)], dim=1)
     torch.testing.assert_close(pieces, whole)
     end = int(found.tokens[0, 1])
     first = found.tokens[0].tolist().index(end) + 1

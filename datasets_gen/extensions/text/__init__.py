@@ -1,0 +1,1 @@
+"""Text for causal models: windows of bytes, words or byte pairs, split by document."""

@@ -1,0 +1,257 @@
+"""`python -m datasets_gen text`: windows of text files, split by document."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+
+from datasets_gen.arguments import add_command, described, whole_number
+from datasets_gen.commands import COMMANDS
+from datasets_gen.extensions.text.puzzles import Text
+from datasets_gen.extensions.text.tokens import KINDS, fitted
+from datasets_gen.family import row_keys
+from datasets_gen.layout import SPLITS, DatasetError, Split, check_free, parse_json, write_dataset
+from datasets_gen.progress import Progress
+from datasets_gen.scratch import scratch_beside
+from datasets_gen.version import __version__
+
+SUFFIXES = (".txt", ".md", ".rst", ".py", ".jsonl")  # of the files of a folder that are read, also with .gz behind
+EXAMPLES = """\
+examples:
+  python -m datasets_gen text books/ --output-dir data/books                    bytes, windows of 128
+  python -m datasets_gen text *.md --tokens bpe --vocabulary 2000 --output-dir data/notes
+  python -m datasets_gen text stories.jsonl.gz --field story --tokens words --window 256 --output-dir data/stories
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the `text` command."""
+    parser = add_command(
+        commands,
+        "text",
+        run,
+        "make a set of windows of text, for causal models",
+        "Cuts text files into windows of tokens; a cell's label is the token after it. A file is a document, in .jsonl "
+        "each line; every document is in one split. Of a folder the files that end in "
+        f"{', '.join(SUFFIXES)} are read, each also with .gz behind. Equal documents and windows are kept once.",
+        EXAMPLES,
+    )
+    add = parser.add_argument
+    add("files", type=Path, nargs="+", metavar="FILE", help="files and folders")
+    help = "bytes: UTF-8; words: words and marks; bpe: byte pairs, fitted here (default bytes)"
+    add("--tokens", choices=KINDS, default="bytes", help=help)
+    help = "tokens of words and bpe, fitted to the train split (default 4096)"
+    add("--vocabulary", type=whole_number, default=4096, metavar="V", help=help)
+    add("--window", type=whole_number, default=128, metavar="S", help="tokens of an example (default 128)")
+    help = "a window begins every N tokens; outside the train split a token is scored once (default: S)"
+    add("--stride", type=whole_number, metavar="N", help=help)
+    add("--validation", type=float, default=0.0, metavar="P", help="share of the documents (default 0)")
+    add("--test", type=float, default=0.1, metavar="P", help="share of the documents (default 0.1)")
+    add("--field", default="text", help="which field of a .jsonl line is the text (default text)")
+    add("--encoding", default="utf-8", help="of the files (default utf-8)")
+    add("--seed", type=whole_number, default=0, help="another seed splits the documents otherwise (default 0)")
+    add("--output-dir", type=Path, required=True, metavar="DIR", help="a folder that does not exist yet")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read, tokenize and save."""
+    check_free(options.output_dir)
+    stride = options.window if options.stride is None else options.stride
+    if not 2 <= options.window <= 2**20 or not 1 <= stride <= options.window:
+        raise DatasetError(
+            f"--window {options.window} --stride {stride}: give 2 tokens or more, and a stride up to these"
+        )
+    if options.test < 0 or options.validation < 0 or options.test + options.validation >= 1:
+        raise DatasetError(f"--test {options.test} --validation {options.validation}: shares, together below 1")
+    corpus = Corpus(tuple(options.files), options.field, options.encoding)
+    names = _names(corpus)
+    if len(names) < FEW:
+        characters = sum(len(text) for _, text in corpus.documents())
+        corpus = corpus._replace(part=-(-characters // PARTS))
+        names = _names(corpus)
+    split_of = _splits(names, options)
+    train = [name for name, split in split_of.items() if split == "train"]
+    texts = (text for _, text in Progress(corpus.only(train), total=len(train), desc="vocabulary", unit="document"))
+    fit = fitted(options.tokens, texts, options.vocabulary)
+    puzzle = Text(options.window, options.tokens, fit)
+    with scratch_beside(options.output_dir) as scratch:
+        splits = _tokenized(corpus, split_of, puzzle, stride, scratch)
+        words = [f"--{key.replace('_', '-')} {value}" for key, value in vars(options).items() if key in MADE_BY]
+        write_dataset(
+            options.output_dir,
+            splits,
+            **described(puzzle),
+            sources=list(split_of),
+            provenance={
+                "command": " ".join(["python -m datasets_gen text", *map(str, options.files), *words]),
+                "generator": "text",
+                "version": __version__,
+            },
+        )
+    tokens = ", ".join(f"{(split.labels != 0).sum():,} {name}" for name, split in splits.items())
+    print(f"{options.output_dir}: {tokens} tokens of {len(split_of):,} documents, vocabulary {puzzle.vocab_size:,}")
+
+
+FEW, PARTS = 10, 100  # fewer documents than FEW are cut into about PARTS in all
+MADE_BY = ("tokens", "vocabulary", "window", "stride", "validation", "test", "field", "encoding", "seed")
+
+
+class Corpus(NamedTuple):
+    """Files and folders of text, read document after document."""
+
+    paths: tuple[Path, ...]
+    field: str
+    encoding: str
+    part: int = 0  # characters from which on a document ends with its line; 0: a document is a file or a line of .jsonl
+
+    def documents(self) -> Iterator[tuple[str, str]]:
+        """(name, text) of each; empty files of folders are passed over.
+
+        Raises:
+            DatasetError: a file is missing, empty, damaged or in another encoding.
+        """
+        for path in self.paths:
+            files = sorted(file for file in path.rglob("*") if _readable(file)) if path.is_dir() else [path]
+            if not files:
+                raise DatasetError(f"{path} holds no file that ends in {', '.join(SUFFIXES)}, or one of them and .gz")
+            for file in files:
+                yield from self._of_file(file, empty_allowed=path.is_dir())
+
+    def only(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """The documents of these names, in the order of the files."""
+        wanted = set(names)
+        return ((name, text) for name, text in self.documents() if name in wanted)
+
+    def _of_file(self, file: Path, empty_allowed: bool) -> Iterator[tuple[str, str]]:
+        if not file.is_file():
+            raise DatasetError(f"no file {file}; give the path of a local file or folder")
+        found = False
+        try:
+            with _opened(file, self.encoding) as stream:
+                if file.name.removesuffix(".gz").endswith(".jsonl"):
+                    texts = ((f"{file}:{number}", self._of_line(line, f"{file}:{number}"))
+                             for number, line in enumerate(stream, 1) if line.strip())  # fmt: skip
+                else:
+                    texts = ((str(file), stream.read()) for _ in range(1))
+                for name, text in texts:
+                    if "\0" in text:
+                        raise DatasetError(f"{name} holds a byte of 0, so it is no text")
+                    if text.strip():
+                        found = True
+                        yield from _cut(name, text, self.part) if self.part else [(name, text)]
+        except (UnicodeDecodeError, LookupError) as error:
+            why = f"{file} is not {self.encoding} ({error})"
+            raise DatasetError(f"{why}; name its --encoding, or save it as UTF-8") from None
+        except (gzip.BadGzipFile, EOFError) as error:
+            raise DatasetError(f"{file} is damaged ({error})") from None
+        if not found and not empty_allowed:
+            raise DatasetError(f"{file} is empty; leave it out")
+
+    def _of_line(self, line: str, where: str) -> str:
+        value = parse_json(line, where)
+        if not isinstance(value, dict) or not isinstance(value.get(self.field), str):
+            has = ", ".join(value) if isinstance(value, dict) else "no object"
+            raise DatasetError(f"{where} has no text in the field {self.field!r} ({has}); name its --field")
+        return str(value[self.field])
+
+
+def _readable(file: Path) -> bool:
+    return file.name.removesuffix(".gz").endswith(SUFFIXES) and file.is_file()
+
+
+def _opened(file: Path, encoding: str) -> IO[str]:
+    encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding  # a byte order mark is no text
+    return gzip.open(file, "rt", encoding=encoding) if file.suffix == ".gz" else file.open(encoding=encoding)
+
+
+def _cut(name: str, text: str, size: int) -> Iterator[tuple[str, str]]:
+    """Parts of whole lines of a text, `size` characters or a line more each, named by their number."""
+    lines, length, number = list[str](), 0, 1
+    for line in text.splitlines(keepends=True):
+        lines, length = [*lines, line], length + len(line)
+        if length >= size:
+            yield f"{name}, part {number}", "".join(lines)
+            lines, length, number = [], 0, number + 1
+    if "".join(lines).strip():
+        yield f"{name}, part {number}", "".join(lines)
+
+
+def _names(corpus: Corpus) -> list[str]:
+    """The documents by name, equal ones once."""
+    names: dict[bytes, str] = {}
+    for name, text in Progress(corpus.documents(), desc="reading", unit="document"):
+        names.setdefault(hashlib.sha256(text.encode(errors="surrogatepass")).digest(), name)
+    return list(names.values())
+
+
+def _splits(names: list[str], options: argparse.Namespace) -> dict[str, str]:
+    """The split of each document by its name."""
+    sizes = {name: max(1, round(getattr(options, name) * len(names))) for name in SPLITS[1:] if getattr(options, name)}
+    if sum(sizes.values()) >= len(names):
+        raise DatasetError(f"{len(names)} documents are too few for {len(sizes) + 1} splits; give more, or --test 0")
+    order = [names[number] for number in np.random.default_rng(options.seed).permutation(len(names))]
+    found, first = dict.fromkeys(names, "train"), 0
+    for split, size in sizes.items():
+        found |= dict.fromkeys(order[first : first + size], split)
+        first += size
+    return found
+
+
+def _tokenized(corpus: Corpus, split_of: dict[str, str], puzzle: Text, stride: int, scratch: Path) -> dict[str, Split]:
+    """The windows of every split, kept on disk while they are made.
+
+    Test and validation first: a window that they have is left out of training.
+    """
+    kind, window = np.uint8 if puzzle.vocab_size <= 256 else np.int32, puzzle.window
+    seen: set[int] = set()
+    numbers = {name: number for number, name in enumerate(split_of)}
+    splits = {}
+    with Progress(total=len(split_of), desc="tokenizing", unit="document") as bar:
+        for split in reversed(SPLITS):
+            names, sources = [name for name, own in split_of.items() if own == split], []
+            if not names:
+                continue
+            paths = [scratch / f"{split}.{part}" for part in ("inputs", "labels")]
+            with paths[0].open("wb") as inputs, paths[1].open("wb") as labels:
+                for name, text in corpus.only(names):
+                    tokens = [puzzle.end, *puzzle.tokenizer.encode(text), puzzle.end]
+                    rows = windows(np.array(tokens, kind), window, stride, every=split == "train")
+                    new = []
+                    for row, key in enumerate(row_keys(rows[0]).tolist()):
+                        if key not in seen:
+                            seen.add(key)
+                            new.append(row)
+                    rows[0][new].tofile(inputs)
+                    rows[1][new].tofile(labels)
+                    sources += [numbers[name]] * len(new)
+                    bar.update()
+            if not sources:
+                raise DatasetError(f"every window of the {split} split is in another split as well; give more files")
+            inputs_there, labels_there = (np.memmap(path, kind, "r", shape=(len(sources), window)) for path in paths)
+            splits[split] = Split.of_puzzles(inputs_there, labels_there, sources=np.array(sources, np.int32))
+    return {name: splits[name] for name in SPLITS if name in splits}
+
+
+def windows(tokens: np.ndarray, window: int, stride: int, every: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and labels (N, window) of a document's tokens (n,), padded with 0; a label is the token after its cell.
+
+    every: all labels are scored; else those that the window before has scored are not, so that each token counts once
+    and has at least window − stride tokens before it.
+    """
+    starts = range(0, max(1, len(tokens) - 1 - (window - stride)), stride)  # the last one ends with the document
+    inputs, labels = np.zeros((2, len(starts), window), tokens.dtype)
+    for row, start in enumerate(starts):
+        some, after = tokens[start:-1][:window], tokens[start + 1 :][:window]
+        inputs[row, : len(some)], labels[row, : len(after)] = some, after
+        if row and not every:
+            labels[row, : window - stride] = 0
+    return inputs, labels
+
+
+COMMANDS.append(add_parser)

@@ -1,0 +1,106 @@
+"""Windows of text for causal models: the label of a token is the token after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from datasets_gen.extensions.text.tokens import END, Tokenizer, tokenizer_of
+from datasets_gen.family import Puzzle
+from datasets_gen.layout import DatasetError
+from datasets_gen.puzzles import FAMILIES
+
+LINE = {"bytes": 64, "words": 12, "bpe": 16}  # tokens on a line of a drawing
+
+
+@dataclass(frozen=True)
+class Text(Puzzle):
+    """Windows of `window` tokens. `tokens`: bytes, words or bpe; `vocabulary`: what was fitted, a line each."""
+
+    window: int
+    tokens: str = "bytes"
+    vocabulary: str = ""
+    causal: bool = True
+
+    name = "text"
+    characters = ""  # tokens are no characters
+    judges = False  # no rule tells a right continuation
+    rules = "every label is the token after its cell"
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Text ↔ tokens."""
+        return tokenizer_of(self.tokens, self.vocabulary)
+
+    @property
+    def end(self) -> int:  # type: ignore[override]
+        """The token before and after each document."""
+        return self.tokenizer.end
+
+    @property
+    def vocab_size(self) -> int:
+        """V, padding included."""
+        return self.tokenizer.size
+
+    @property
+    def grid_shape(self) -> tuple[int, int]:
+        """One row of cells."""
+        return 1, self.window
+
+    def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
+        """Never asked: no rule tells (`judges`)."""
+        raise NotImplementedError
+
+    def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
+        """(N,) bool: every scored label but the last is the next token of the window."""
+        return np.logical_not(self._wrong(questions, answers).any(1))
+
+    def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
+        """Where the labels are not the tokens after the cells."""
+        wrong = self._wrong(question, answer)
+        return f"the label of cell {int(wrong.argmax())} is not the token after it" if wrong.any() else None
+
+    def _wrong(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """(…, S − 1) bool: labels that are not the next token, where the window holds it."""
+        labels, after = answers[..., :-1], questions[..., 1:]
+        return (labels != 0) & (after != 0) & (labels != after)
+
+    def given(self, question: np.ndarray) -> np.ndarray:
+        """(…, S) bool: none: a model is not asked to repeat the text."""
+        return np.zeros(question.shape, bool)
+
+    def bytes_of(self, tokens: np.ndarray) -> int:
+        """The UTF-8 bytes of the text of tokens (n,)."""
+        return len(self.written(tokens).encode())
+
+    def written(self, tokens: Iterable[int]) -> str:
+        """The text of tokens; padding and ends give none."""
+        return self.tokenizer.decode(map(int, tokens))
+
+    def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
+        """The text of tokens (S,) in lines of equally many; what is not printable is escaped, ¶ ends a document."""
+        width = LINE[self.tokens]
+        lines = []
+        for start in range(0, len(tokens), width):
+            pieces: list[list[int]] = [[]]
+            for token in tokens[start : start + width].tolist():
+                pieces += [[]] if token == self.end else []
+                pieces[-1] += [] if token == self.end else [token]
+            lines.append(END.join(map(self.written, pieces)))
+        return "\n".join("".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in lines)
+
+    def parse(self, text: str) -> np.ndarray:
+        """Tokens (n,) of the beginning of a document: `end`, then the text. They need not fill a window.
+
+        Raises:
+            DatasetError: they are more than a window.
+        """
+        tokens = [self.end, *self.tokenizer.encode(text)]
+        if len(tokens) > self.window:
+            raise DatasetError(f"the text has {len(tokens)} tokens, the model reads {self.window}; give a shorter one")
+        return np.array(tokens, np.int32)
+
+
+FAMILIES[Text.name] = Text

@@ -1,0 +1,174 @@
+"""Looped models on text: the loss of a large vocabulary, perplexity by document, writing on, recomputed loops."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import make_set, output, refusal
+
+from reason.config.overrides import override
+from reason.data import PuzzleData
+from reason.evaluation.config import EvaluationConfig
+from reason.evaluation.evaluator import Accuracy, Evaluator, evaluate
+from reason.evaluation.studies.by_step import Signals
+from reason.extensions.looped.decoding import generate
+from reason.extensions.looped.model import LoopedConfig, LoopedModel
+from reason.extensions.looped.solve import sampled
+from reason.extensions.looped.studies.perplexity import Perplexity
+from reason.losses import lm
+from reason.losses.lm import LargeSoftmax, cell_loss
+from reason.models.base import IGNORE
+from reason.presets import preset
+from reason.rollout import unroll
+
+SMALL = ["model.hidden_size=16", "model.num_heads=2", "training.steps=3", "training.batch_size=4"]
+
+
+@pytest.fixture(scope="module")
+def text_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Bytes of forty short documents."""
+    folder = tmp_path_factory.mktemp("texts")
+    for number in range(40):
+        (folder / f"{number}.txt").write_text(f"Document {number}: " + "the cat sat. " * (1 + number % 3))
+    return make_set(f"text {folder} --window 24 --stride 12 --test 0.2", folder / "set")
+
+
+@pytest.fixture(scope="module")
+def run(text_set: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A gated model after three steps, its loops recomputed."""
+    run = tmp_path_factory.mktemp("runs") / "text"
+    words = ["train", "ouro-text-small-stage-1", f"data={text_set}", f"run={run}", *SMALL]
+    output([*words, "model.gradient_checkpointing=true", "loss.schedules={}"])
+    return run
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_a_large_softmax_is_the_cross_entropy(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Value and gradient against float64, in pieces, ignored cells 0."""
+    monkeypatch.setattr(lm, "PIECE", 4)
+    logits, labels = 3 * torch.randn(3, 5, 1100, dtype=dtype), torch.randint(0, 1100, (3, 5))
+    labels[0, 2] = IGNORE
+    weights = torch.rand(3, 5, dtype=torch.float64)
+    found, right = logits.clone().requires_grad_(), logits.double().requires_grad_()
+    loss = cell_loss(found, labels, "softmax")
+    (loss * weights).sum().backward()
+    expected = torch.nn.functional.cross_entropy(right.flatten(0, 1), labels.flatten(), reduction="none").view(3, 5)
+    (expected * weights).sum().backward()
+    assert loss.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    torch.testing.assert_close(loss.double(), expected, rtol=1e-6, atol=1e-5)
+    tolerance = {torch.bfloat16: 4e-3, torch.float32: 1e-6, torch.float64: 1e-12}[dtype]
+    torch.testing.assert_close(found.grad.double(), right.grad, rtol=tolerance, atol=tolerance)
+    assert loss[0, 2] == 0
+
+
+def test_a_large_softmax_passes_gradcheck() -> None:
+    labels = torch.tensor([[1, IGNORE], [0, 2]])
+    logits = torch.randn(2, 2, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: LargeSoftmax.apply(x, labels), logits)
+
+
+def test_perplexity_is_that_of_the_tokens(text_set: Path) -> None:
+    """Against one cross-entropy of all tokens; the interval by leaving documents out; bits per byte of bytes."""
+    data = PuzzleData(text_set, "test")
+    config = LoopedConfig(hidden_size=8, num_heads=2, dropout=0.0)
+    model = LoopedModel(config, data.shape).eval()
+    evaluator = Evaluator(model, data, EvaluationConfig(steps=2, batch_size=5), trained_steps=1)
+    found = evaluate(evaluator, [Accuracy(evaluator), Signals(evaluator), Perplexity(evaluator)])
+    batch = data.take(evaluator.examples)
+    *_, last = unroll(model, batch, 2)
+    nats = cell_loss(last.logits, batch.labels, "softmax").detach()
+    scored = batch.labels != IGNORE
+    mean = (nats.sum() / scored.sum()).item()
+    assert found["perplexity_by_step"][1] == pytest.approx(math.exp(mean), rel=1e-6)
+    told = found["perplexity"]
+    assert (told["tokens"], told["documents"]) == (int(scored.sum()), 8)
+    ends = int((batch.labels == 255).sum())
+    assert told["bytes"] == told["tokens"] - ends  # of bytes: every token but the ends
+    assert told["bits_per_byte"][1] == pytest.approx(mean * told["tokens"] / told["bytes"] / math.log(2), rel=1e-6)
+    sources = torch.from_numpy(data.sources_of(evaluator.examples).astype(np.int64))
+    sums = [(nats[sources == number].sum(), scored[sources == number].sum()) for number in sources.unique()]
+    error = math.sqrt(sum((n - mean * c).item() ** 2 for n, c in sums) * 8 / 7) / told["tokens"]
+    low, high = (bound[1] for bound in told["interval"])
+    assert [low, high] == pytest.approx([math.exp(mean - 2.3646 * error), math.exp(mean + 2.3646 * error)], rel=1e-4)
+
+
+def test_recomputed_loops_have_the_same_gradient(text_set: Path) -> None:
+    """Also with dropout, whose draws are repeated."""
+    data = PuzzleData(text_set, "train")
+    found = []
+    for recomputed in (False, True):
+        torch.manual_seed(0)
+        config = LoopedConfig(hidden_size=8, num_heads=2, dropout=0.2, gradient_checkpointing=recomputed)
+        model = LoopedModel(config, data.shape, torch.float64).double().train()
+        *_, last = unroll(model, data.take(torch.arange(3)), 3)
+        last.logits.square().mean().backward()
+        found.append([parameter.grad for parameter in model.parameters()])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_sampling_draws_from_the_nucleus() -> None:
+    logits = torch.tensor([[0.0, 2.0, 1.0, -3.0]]).expand(4000, 4)
+    draw = torch.Generator().manual_seed(0)
+    assert sampled(logits, 0, 1, draw).unique().tolist() == [1]
+    p = (logits[0] / 0.7).softmax(-1)
+    found = sampled(logits, 0.7, 1, draw).bincount(minlength=4) / 4000
+    torch.testing.assert_close(found, p, atol=0.03, rtol=0)
+    kept = sampled(logits, 0.7, 0.9, draw).bincount(minlength=4) / 4000
+    torch.testing.assert_close(kept, torch.tensor([0, p[1], p[2], 0]) / (p[1] + p[2]), atol=0.03, rtol=0)
+
+
+@pytest.mark.parametrize(("leave", "loops"), [(0.0, [1]), (1.0, [3])])
+def test_the_gate_leaves_at_its_quantile(leave: float, loops: list[int]) -> None:
+    """At quantile 0 after the first loop, at 1 after the last; the logits are those of that loop."""
+    from test_decoding import SHAPE, anew, make
+
+    model, prompt = make(gate="position"), torch.randint(0, 7, (2, 4))
+    found = generate(model, prompt, 3, 3, leave=leave)
+    assert found.loops.unique().tolist() == loops
+    text = torch.cat([prompt, found.tokens], dim=1)[:, :-1]
+    torch.testing.assert_close(found.logits[:, 0], anew(model, text[:, :4], loops[0])[:, -1])
+    assert SHAPE.seq_len >= text.shape[1]
+
+
+def test_a_text_goes_on(run: Path) -> None:
+    """Beyond the window; the same by the same seed; every rule of caches; JSON with the loops of each token."""
+    words = ["solve", str(run), "the cat", "--length", "40", "--temperature", "0.9", "--json"]
+    first = json.loads(output(words))
+    assert first == json.loads(output(words))
+    assert first["text"].startswith("the cat")
+    assert len(first["tokens"]) == 40 or first["ended"]
+    assert set(first["loops"]) == {4}
+    for cache in ("last", "mean", "first"):
+        assert json.loads(output([*words, "--cache", cache]))["cache"] == cache
+    output(["solve", str(run), "the cat", "--length", "9", "--exit", "0.5"], "the cat")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--length", "0"], "--length 0: give a number from 1"),
+        (["--top-p", "0"], "--top-p 0.0: give a number"),
+        (["--exit", "2"], "--exit 2.0: give a number from 0 to 1"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(run: Path, words: list[str], said: str) -> None:
+    refusal(["solve", str(run), "the cat", *words], said)
+    refusal(["solve", str(run), "the cat " * 9], "tokens, the model reads 24")
+
+
+def test_an_evaluation_tells_perplexity(run: Path) -> None:
+    output(["evaluate", str(run), "steps=2"], "perplexity by loop", "byte")
+    table = next(run.glob("evaluation/*/accuracy_by_step.csv")).read_text().splitlines()
+    assert "perplexity" in table[0]
+    assert not list(run.glob("evaluation/*/boards.json"))
+
+
+def test_every_preset_on_text_is_one_for_text() -> None:
+    names = ["blindspot-text-small-terminal-norm", "stars-text-small", "ouro-text-small-stage-2"]
+    for name in names:
+        assert preset(name).shape.vocab_size == 1024
+        assert override(preset(name).config(), {"training.steps": "1"}).data.commands[0][:2] == ["text", "corpus"]

@@ -1,0 +1,151 @@
+"""Sets of text: tokens that give the text back, windows that score each token once, documents in one split."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datasets_gen.__main__ import main
+from datasets_gen.extensions.text import commands
+from datasets_gen.extensions.text.commands import windows
+from datasets_gen.extensions.text.puzzles import Text
+from datasets_gen.extensions.text.tokens import fitted, tokenizer_of
+from datasets_gen.layout import DatasetError, read_metadata, read_split
+from datasets_gen.puzzles import puzzle_of
+
+TEXTS = ["the cat sat on the mat. ", "the dog sat on the log! ", "Ärger, naïve — 猫 sat.\n\ttwice the cat\n"]
+
+
+def test_words_are_the_most_frequent_that_occur_twice() -> None:
+    lines = fitted("words", TEXTS, 8)
+    assert lines.split("\n") == ["the", "sat", ".", "cat", "on"]
+    words = tokenizer_of("words", lines)
+    assert (words.size, words.encode("the cat bit the dog.")) == (8, [3, 6, 2, 3, 2, 5])
+    assert words.decode([1, 3, 6, 2, 1, 0]) == "the cat �"
+
+
+@pytest.mark.parametrize(("kind", "size"), [("words", 100), ("bpe", 2000)])
+def test_a_vocabulary_has_what_the_text_has(kind: str, size: int) -> None:
+    with pytest.raises(DatasetError, match=rf"--vocabulary {size}: the text has \d+ {kind}"):
+        fitted(kind, TEXTS, size)
+
+
+@pytest.mark.parametrize("kind", ["bytes", "bpe"])
+@settings(max_examples=40)
+@given(text=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
+def test_bytes_and_byte_pairs_give_the_text_back(kind: str, text: str) -> None:
+    tokenizer = tokenizer_of(kind, fitted(kind, TEXTS, 270))
+    tokens = tokenizer.encode(text)
+    assert tokenizer.decode(tokens) == text
+    assert not {0, tokenizer.end} & set(tokens)
+    assert all(0 <= token < tokenizer.size for token in tokens)
+
+
+def test_windows_by_hand() -> None:
+    tokens = np.array([9, 1, 2, 3, 4, 5, 9])
+    inputs, labels = windows(tokens, 4, 2, every=False)
+    assert inputs.tolist() == [[9, 1, 2, 3], [2, 3, 4, 5]]
+    assert labels.tolist() == [[1, 2, 3, 4], [0, 0, 5, 9]]
+    assert windows(tokens, 4, 2, every=True)[1].tolist() == [[1, 2, 3, 4], [3, 4, 5, 9]]
+    assert [part.tolist() for part in windows(tokens, 8, 8, every=False)] == [
+        [[9, 1, 2, 3, 4, 5, 0, 0]],
+        [[1, 2, 3, 4, 5, 9, 0, 0]],
+    ]
+
+
+@given(length=st.integers(2, 60), window=st.integers(2, 16), stride=st.integers(1, 16))
+def test_every_token_is_scored_once(length: int, window: int, stride: int) -> None:
+    tokens = np.arange(1, length + 1)
+    inputs, labels = windows(tokens, window, min(stride, window), every=False)
+    assert labels[labels > 0].tolist() == tokens[1:].tolist()
+    assert (labels[labels > 0] == inputs[labels > 0] + 1).all()
+
+
+def files(folder: Path) -> Path:
+    """Thirty documents in a folder, of every kind that is read, with an empty file, a twin and a stranger."""
+    folder.mkdir()
+    letters = ["abcd"[number // 16] + " " + "abcd"[number // 4 % 4] + " " + "abcd"[number % 4] for number in range(30)]
+    texts = [f"Document {word}. The cat sat on {word}.\n" for word in letters]
+    for number, text in enumerate(texts[:10]):
+        (folder / f"{number}.txt").write_text(text)
+    (folder / "deep").mkdir()
+    (folder / "deep" / "twin.md").write_text(texts[0])
+    (folder / "deep" / "empty.py").write_text("")
+    (folder / "deep" / "picture.png").write_bytes(b"\x89PNG")
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts[10:20])
+    (folder / "lines.jsonl").write_text(lines)
+    with gzip.open(folder / "packed.jsonl.gz", "wt") as file:
+        file.write("".join(json.dumps({"text": text}) + "\n" for text in texts[20:]))
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["bytes", "words --vocabulary 13", "bpe --vocabulary 270"])
+def test_a_folder_becomes_a_set(tmp_path: Path, made: Callable[..., Path], kind: str) -> None:
+    """Thirty documents, the twin once; each in one split; the set tells its tokenizer and shows its text."""
+    folder = made(f"text {files(tmp_path / 'texts')} --tokens {kind} --window 16 --stride 8 --validation 0.1")
+    documents = {}
+    for split, count in (("train", 24), ("validation", 3), ("test", 3)):
+        metadata, arrays = read_split(folder, split)
+        puzzle = puzzle_of(metadata)
+        assert isinstance(puzzle, Text)
+        assert arrays.sources is not None
+        documents[split] = {metadata.sources[number] for number in np.unique(arrays.sources)}
+        assert len(documents[split]) == count
+        if "bytes" in kind and split != "train":
+            named = arrays.labels[arrays.sources == arrays.sources[0]]
+            assert puzzle.written(named[named > 0]).startswith("Document")
+    assert not documents["train"] & (documents["validation"] | documents["test"])
+    assert main(["show", str(folder), "--split", "test"]) == 0
+    again = made(f"text {tmp_path / 'texts'} --tokens {kind} --window 16 --stride 8 --validation 0.1", name="again")
+    assert (again / "train/all__inputs.npy").read_bytes() == (folder / "train/all__inputs.npy").read_bytes()
+
+
+def test_one_long_file_is_cut_into_documents(tmp_path: Path, made: Callable[..., Path]) -> None:
+    (tmp_path / "book.txt").write_text("".join(f"Line {number} of a book.\n" for number in range(1000)))
+    folder = made("text --window 32", tmp_path / "book.txt")
+    metadata = read_metadata(folder, "test")
+    assert 90 <= len(metadata.sources) <= 101
+    assert metadata.sources[0].endswith("book.txt, part 1")
+
+
+FAULTS: dict[str, tuple[str | bytes, str, str]] = {  # content, further words, what is said
+    "a.txt": (b"\xff\xfe caf\xe9", "", "is not utf-8"),
+    "b.txt": ("", "", "is empty; leave it out"),
+    "c.txt": ("a\0b", "", "holds a byte of 0"),
+    "d.txt.gz": (b"\x1f\x8b broken", "", "is damaged"),
+    "e.jsonl": ('{"story": "x"}\n', "", "no text in the field 'text' (story); name its --field"),
+    "f.jsonl": ("{]\n", "", "f.jsonl:1: no JSON"),
+    "g.txt": ("one", "", "are too few for 2 splits"),
+    "h.txt": ("one\ntwo\nsix\nten\n" * 9, "--tokens words --vocabulary 50", "--vocabulary 50: the text has 3 words"),
+    "i.txt": ("one\n" * 99, "--test 1", "shares, together below 1"),
+    "j.txt": ("one\n" * 99, "--window 1", "--window 1 --stride 1: give 2 tokens or more"),
+    "k.txt": ("one\n" * 99, "--encoding klingon", "is not klingon"),
+    "nothing/x.bin": (b"1", "", "holds no file that ends in .txt"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_file_that_cannot_be_read_gets_one_line(name: str, tmp_path: Path, refused: Callable[..., None]) -> None:
+    content, words, said = FAULTS[name]
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    named = file.parent if name.startswith("nothing") else file
+    refused(["text", named, *words.split(), "--output-dir", tmp_path / "set"], said)
+    refused(["text", tmp_path / "absent.txt", "--output-dir", tmp_path / "set"], "no file")
+
+
+def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = files(tmp_path / "texts")
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "write_dataset", interrupted)
+    assert main(["text", str(folder), "--output-dir", str(tmp_path / "set")]) == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["texts"]
