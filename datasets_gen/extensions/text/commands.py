@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -16,7 +17,7 @@ from datasets_gen.commands import COMMANDS
 from datasets_gen.extensions.text.puzzles import Text
 from datasets_gen.extensions.text.tokens import KINDS, fitted
 from datasets_gen.family import row_keys
-from datasets_gen.layout import SPLITS, DatasetError, Split, check_free, parse_json, write_dataset
+from datasets_gen.layout import SPLITS, DatasetError, Split, check_free, write_dataset
 from datasets_gen.progress import Progress
 from datasets_gen.scratch import scratch_beside
 from datasets_gen.version import __version__
@@ -154,7 +155,10 @@ class Corpus(NamedTuple):
             raise DatasetError(f"{file} is empty; leave it out")
 
     def _of_line(self, line: str, where: str) -> str:
-        value = parse_json(line, where)
+        try:
+            value = json.loads(line)
+        except ValueError as error:
+            raise DatasetError(f"{where} is no JSON ({error})") from None
         if not isinstance(value, dict) or not isinstance(value.get(self.field), str):
             has = ", ".join(value) if isinstance(value, dict) else "no object"
             raise DatasetError(f"{where} has no text in the field {self.field!r} ({has}); name its --field")

@@ -119,7 +119,7 @@ FAULTS: dict[str, tuple[str | bytes, str, str]] = {  # content, further words, w
     "c.txt": ("a\0b", "", "holds a byte of 0"),
     "d.txt.gz": (b"\x1f\x8b broken", "", "is damaged"),
     "e.jsonl": ('{"story": "x"}\n', "", "no text in the field 'text' (story); name its --field"),
-    "f.jsonl": ("{]\n", "", "f.jsonl:1: no JSON"),
+    "f.jsonl": ("{]\n", "", "f.jsonl:1 is no JSON"),
     "g.txt": ("one", "", "are too few for 2 splits"),
     "h.txt": ("one\ntwo\nsix\nten\n" * 9, "--tokens words --vocabulary 50", "--vocabulary 50: the text has 3 words"),
     "i.txt": ("one\n" * 99, "--test 1", "shares, together below 1"),
