@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from datasets_gen.extensions.extreme.classes import solution_classes
+from datasets_gen.extensions.extreme.neighbours import solution_classes
 
 FIELD = 1000  # the first rows, which the field trains on
 VALIDATION = 512

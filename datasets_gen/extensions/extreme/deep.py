@@ -16,11 +16,10 @@ from collections import Counter
 import numpy as np
 
 from datasets_gen.extensions.extreme.branching import endurance
-from datasets_gen.extensions.extreme.classes import solution_classes
 from datasets_gen.extensions.extreme.depth import depths
 from datasets_gen.extensions.extreme.exocet import exocet_puzzle, holds_exocet
 from datasets_gen.extensions.extreme.guesses import guesses
-from datasets_gen.extensions.extreme.neighbours import Puzzle, neighbour
+from datasets_gen.extensions.extreme.neighbours import Puzzle, neighbour, solution_classes
 from datasets_gen.parallel import Chunk, seeded
 
 GENERATION = 300  # puzzles

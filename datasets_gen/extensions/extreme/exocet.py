@@ -103,7 +103,7 @@ def exocet_puzzle(rng: np.random.Generator) -> Puzzle:
         answer = full_grid(9, rng)
         for needed, hindering in _places(answer.reshape(9, 9), rng):
             question, order = answer.copy(), (rng.random(81) - hindering).argsort()
-            minimise(question, answer, order[~needed[order]], 0)
+            minimise(question, answer, order[~needed[order]])
             if holds_exocet(question):
                 return question, answer
 

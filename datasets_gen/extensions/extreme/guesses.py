@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,17 +14,12 @@ SCALES = (0.4, 1.0, 1.0)  # what makes the rules' means equal on hard published 
 SHUFFLES = 8
 
 
-class Shuffle(NamedTuple):
-    """A symmetry of 9×9 Sudoku, and what random branching starts from."""
-
-    cells: np.ndarray  # (81,) where each cell of the shuffled board comes from
-    digits: np.ndarray  # (10,) uint8 what becomes of blank and the digits
-    seed: int
-
-
 @cache
-def shuffles() -> tuple[Shuffle, ...]:
-    """Random symmetries, the same at every call."""
+def shuffles() -> list[tuple[np.ndarray, np.ndarray, int]]:
+    """Random symmetries of 9×9 Sudoku, the same at every call.
+
+    Where each cell of the shuffled board comes from (81,), what becomes of blank and the digits (10,), and a seed.
+    """
     rng = seeded(0, 9)
 
     def lines() -> np.ndarray:
@@ -36,9 +30,9 @@ def shuffles() -> tuple[Shuffle, ...]:
         cells = np.arange(81).reshape(9, 9)[lines()][:, lines()]
         if rng.random() < 0.5:
             cells = cells.T
-        digits = np.concatenate([[0], rng.random(9).argsort() + 1])
-        drawn.append(Shuffle(cells.reshape(-1), digits.astype(np.uint8), int(rng.random() * 2**62)))
-    return tuple(drawn)
+        digits = np.concatenate([[0], rng.random(9).argsort() + 1]).astype(np.uint8)
+        drawn.append((cells.reshape(-1), digits, int(rng.random() * 2**62)))
+    return drawn
 
 
 def guesses(boards: np.ndarray) -> np.ndarray:
@@ -47,18 +41,18 @@ def guesses(boards: np.ndarray) -> np.ndarray:
     The harmonic mean over `RULES`, scaled, of their means over `SHUFFLES`. One count depends on the luck of the order
     in which cells and digits are tried, which a shuffle changes. A puzzle that is hard for one rule alone is not hard:
     the result is below three times the least mean. (ours)
+
+    A guess of the full search tree counts 1/2, one that is open at the solution, its first branch being right, 1: what
+    a search would take where chance decides which branch of a guess is tried first. In expectation one whose second
+    branch was right would count 1, too; there is about one such more on hard puzzles.
     """
-    counts = [[[_count(board, rule, each) for each in shuffles()] for rule in RULES] for board in boards]
-    means = np.array(counts).mean(2)
+    counts = [
+        [
+            [search(digits[board[cells]], rule, 2, NO_CAP, seed, NOTHING)[1:] for cells, digits, seed in shuffles()]
+            for rule in RULES
+        ]
+        for board in boards
+    ]
+    means = (np.array(counts).sum(-1) / 2).mean(2)
     with np.errstate(divide="ignore"):
         return len(RULES) / (1 / (means * np.array(SCALES))).sum(-1)
-
-
-def _count(board: np.ndarray, rule: int, shuffle: Shuffle) -> float:
-    """Guesses of one search, where chance decides which branch of a guess is tried first.
-
-    A guess of the full search tree counts 1/2, one that is open at the solution, its first branch being right, 1. In
-    expectation one whose second branch was right would count 1, too; there is about one such more on hard puzzles.
-    """
-    _, tree, way = search(shuffle.digits[board[shuffle.cells]], rule, 2, NO_CAP, shuffle.seed, NOTHING)
-    return (tree + way) / 2

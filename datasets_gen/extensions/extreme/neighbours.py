@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from datasets_gen.extensions.extreme.branching import completions, minimise, the_solution
-from datasets_gen.extensions.extreme.classes import solution_classes
+from datasets_gen.sudoku.signature import mix
 from datasets_gen.sudoku.solver import a_solution, full_grid, thin
 
 WORK = 800  # guesses after which the search for a last clue is given up
@@ -39,7 +39,7 @@ def _completed(board: np.ndarray, rng: np.random.Generator) -> Puzzle | None:
     cell, digit = last[int(rng.random() * len(last))]
     board[cell] = digit
     answer = the_solution(board)
-    minimise(board, answer, rng.random(len(board)).argsort(), 0)
+    minimise(board, answer, rng.random(len(board)).argsort())
     return board, answer
 
 
@@ -65,3 +65,25 @@ def of_few_clues(count: int, rng: np.random.Generator) -> list[Puzzle]:
             if len(found) == count:
                 break
     return list(found.values())
+
+
+def solution_classes(answers: np.ndarray) -> np.ndarray:
+    """(N,) uint64 of full grids (N, 81): equal where a symmetry maps one to the other, hardly ever elsewhere. (ours)
+
+    Two lines are a permutation of the digits, whose cycles no renaming and no move changes. Read are the cycles of
+    every pair of rows and of columns, and whether the two share a band.
+    """
+    grids, digits = answers.reshape(-1, 9, 9).astype(np.int64) - 1, np.arange(9)
+    first, second = np.triu_indices(9, 1)
+    together = (first // 3 == second // 3).astype(np.uint64)
+    classes = np.zeros(len(answers), np.uint64)
+    for lines in (grids, grids.swapaxes(1, 2)):
+        follows = np.empty((len(lines), len(first), 9), np.int64)
+        np.put_along_axis(follows, lines[:, first], lines[:, second], -1)
+        lengths = np.zeros(follows.shape, np.uint64)  # of the cycle that holds each digit
+        at = np.broadcast_to(digits, follows.shape)
+        for length in range(1, 10):
+            at = np.take_along_axis(follows, at, -1)
+            lengths[(lengths == 0) & (at == digits)] = length
+        classes += mix(mix(mix(lengths).sum(-1) + together).sum(-1))
+    return classes

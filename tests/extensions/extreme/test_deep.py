@@ -9,8 +9,8 @@ from test_depth import HARD, board_of
 
 from datasets_gen.extensions.extreme import deep
 from datasets_gen.extensions.extreme.branching import PASSES, endurance
-from datasets_gen.extensions.extreme.classes import solution_classes
 from datasets_gen.extensions.extreme.depth import depths
+from datasets_gen.extensions.extreme.neighbours import solution_classes
 from datasets_gen.parallel import Chunk
 from datasets_gen.sudoku.solver import solve
 from datasets_gen.sudoku.tables import geometry

@@ -7,9 +7,8 @@ import pytest
 
 from benchmarks.neighbours import boards, digits, main
 from benchmarks.real_sudoku import imported, write
-from datasets_gen.extensions.extreme.classes import solution_classes
 from datasets_gen.extensions.extreme.depth import depths
-from datasets_gen.extensions.extreme.neighbours import FEW, neighbour, of_few_clues
+from datasets_gen.extensions.extreme.neighbours import FEW, neighbour, of_few_clues, solution_classes
 from datasets_gen.sudoku.solver import solve
 
 HARD = "800000000003600000070090200050007000000045700000100030001000068008500010090000400"
