@@ -67,8 +67,8 @@ class Puzzle(ABC):
 
     @property
     def glyphs(self) -> str:
-        """What a picture writes into a cell of each token: one character each, blank where the fill shows it."""
-        return self.characters
+        """What a picture writes into a cell of each token: one character each, blank for an open cell or a fill."""
+        return self.characters.replace(".", " ")
 
     @property
     def box_shape(self) -> tuple[int, int] | None:
@@ -91,8 +91,9 @@ class Puzzle(ABC):
         return {"name": self.name, **vars(self)}
 
     def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) bool: solved, and the answer is the label that a set must have."""
-        return self.solved(questions, answers, relations)
+        """(N,) bool: solved, and the answer is the label that a set must have: where `fault` is None."""
+        own = [None] * len(questions) if relations is None else relations
+        return np.array([self.fault(*each) is None for each in zip(questions, answers, own, strict=True)], bool)
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """What `solved` objects to in one answer (S,), in words with the cells; None when it is solved."""
@@ -103,13 +104,19 @@ class Puzzle(ABC):
         """What `valid` objects to in one answer (S,), in words; None when it is valid."""
         return self.mistake(question, answer, relations)
 
+    def place(self, cell: int) -> str:
+        """Where a cell lies, for an error: rows and columns are counted from 1, cells without rows from 0."""
+        rows, columns = self.grid_shape
+        return f"row {cell // columns + 1}, column {cell % columns + 1}" if rows > 1 else f"cell {cell}"
+
     def reply(self, question: np.ndarray, answer: np.ndarray) -> str | None:
         """An answer (S,) in a line, as a person would write it; None: the board says it."""
         return None
 
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """Why a question (S,) has no answer at all, in words; None where that is not plain to see."""
-        return None
+        found = self.exact(question, relations)
+        return None if found is None or found[0] else "no answer obeys all rules and clues"
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray] | None:
         """An exact solver's count of solutions, 2 for more, and one of them (S,); None: this family has no solver."""
@@ -185,10 +192,6 @@ class SquareBoard(Puzzle):
     def grid_shape(self) -> tuple[int, int]:
         """(rows, columns) of the board."""
         return self.size, self.size
-
-    def place(self, cell: int) -> str:
-        """Where a cell lies, for an error: rows and columns are counted from 1."""
-        return f"row {cell // self.size + 1}, column {cell % self.size + 1}"
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """The board (S,) as lines of characters, framed."""

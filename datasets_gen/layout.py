@@ -101,13 +101,6 @@ def read_objects(path: Path) -> Iterator[tuple[str, Any]]:
         line, at = line + text.count("\n", found.start(), end), end
 
 
-def brief(value: Any) -> str:
-    """A value of a JSON file for an error's text: short, and never nested."""
-    if isinstance(value, list | dict):
-        return "a list" if isinstance(value, list) else "an object"
-    return repr(value) if len(repr(value)) <= 50 else f"{repr(value)[:50]}…"
-
-
 # What a set is made of
 
 
@@ -437,29 +430,24 @@ def _check_relations(path: Path, rows: np.ndarray, examples: int, metadata: Meta
     clues = max(relation.clues for relation in relations)
     if rows.ndim != 3 or len(rows) != examples or rows.shape[2] < 2 + clues:
         raise DatasetError(f"{path} has shape {rows.shape}, ({examples}, M, 1 + {clues} + cells) expected")
+    facts = np.array([(relation.places, relation.clues, relation.highest) for relation in relations])
     for part in parts(examples):
         some = rows[part]
         kinds, numbers, cells = some[..., 0], some[..., 1 : 1 + clues], some[..., 1 + clues :]
-        known = np.clip(kinds, 0, len(relations) - 1)
-        facts = np.array([(relation.places, relation.clues, relation.highest) for relation in relations])
-        places, most, highest = np.moveaxis(facts[known], -1, 0)
+        places, most, highest = np.moveaxis(facts[np.clip(kinds, 0, len(relations) - 1)], -1, 0)
         ordered, count = np.sort(cells, -1), (cells >= 0).sum(-1)
-        wrong_cells = (
-            ((cells < -1) | (cells >= metadata.seq_len)).any(-1)
-            | ((ordered[..., 1:] == ordered[..., :-1]) & (ordered[..., 1:] >= 0)).any(-1)
-            | ((cells[..., :-1] < 0) & (cells[..., 1:] >= 0)).any(-1)
-            | ((kinds >= 0) & ((count == 0) | ((places > 0) & (count != places))))
-        )
-        wrong_numbers = ((numbers < -1) | (numbers > highest[..., None])).any(-1) | ((numbers >= 0).sum(-1) > most)
-        for fault, found in {
-            f"names a relation outside 0..{len(relations) - 1}": (kinds < -1) | (kinds >= len(relations)),
-            "is padding (-1) with cells or numbers": (kinds < 0) & (some[..., 1:] >= 0).any(-1),
-            f"must name cells 0..{metadata.seq_len - 1}, each once and as many as it has places, then -1": wrong_cells,
-            "carries a number outside its range": wrong_numbers,
-        }.items():
-            if found.any():
-                example, instance = np.argwhere(found)[0]
-                raise DatasetError(f"{path}: instance {instance} of example {part.start + example} {fault}")
+        wrong = (kinds < -1) | (kinds >= len(relations)) | ((kinds < 0) & (some[..., 1:] >= 0).any(-1))
+        wrong |= ((numbers < -1) | (numbers > highest[..., None])).any(-1) | ((numbers >= 0).sum(-1) > most)
+        wrong |= ((cells < -1) | (cells >= metadata.seq_len)).any(-1)
+        wrong |= ((ordered[..., 1:] == ordered[..., :-1]) & (ordered[..., 1:] >= 0)).any(-1)
+        wrong |= ((cells[..., :-1] < 0) & (cells[..., 1:] >= 0)).any(-1)
+        wrong |= (kinds >= 0) & ((count == 0) | ((places > 0) & (count != places)))
+        if wrong.any():
+            example, instance = np.argwhere(wrong)[0]
+            raise DatasetError(
+                f"{path}: instance {instance} of example {part.start + example} is none of the structure's relations: "
+                f"a relation, numbers in its range, and as many different cells 0..{metadata.seq_len - 1} as it has"
+            )
 
 
 def _join(sets: list[Split]) -> Split:

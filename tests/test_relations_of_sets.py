@@ -57,14 +57,19 @@ def change(where: tuple[int, ...], value: int) -> Callable[[np.ndarray], np.ndar
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (change((0, 1, 0), 2), r"instance 1 of example 0 names a relation outside 0\.\.1"),
-        (change((0, 1, 3), 4), r"must name cells 0\.\.3"),
-        (change((0, 1, 3), 1), "each once"),
-        (change((0, 0, 3), -1), "as many as it has places"),
-        (change((0, 1, 3), -1), "then -1"),
-        (change((0, 1, 1), 10), "carries a number outside its range"),
-        (change((0, 0, 1), 0), "carries a number outside its range"),
-        (change((0, 2, 2), 0), "is padding"),
+        *(
+            (change(where, value), r"instance \d of example 0 is none of the structure's relations")
+            for where, value in {
+                (0, 1, 0): 2,  # no such relation
+                (0, 1, 3): 4,  # no such cell
+                (0, 1, 4): 1,  # a cell again
+                (0, 0, 3): -1,  # one cell of two
+                (0, 1, 2): -1,  # padding before cells
+                (0, 1, 1): 10,  # a number above the highest
+                (0, 0, 1): 0,  # a number of a relation without
+                (0, 2, 2): 0,  # a cell of none
+            }.items()
+        ),
         (lambda rows: rows[:1], r"has shape \(1, 3, 5\), \(2, M, 1 \+ 1 \+ cells\) expected"),
     ],
 )

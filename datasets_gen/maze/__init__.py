@@ -103,12 +103,6 @@ class Maze(SquareBoard):
         right[right] = (lengths > 0) & (solve(_corridors(answers[right]))[1] == lengths) & (marked == lengths)
         return right
 
-    def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) bool: solved, and by the tie-broken path."""
-        valid = self.solved(questions, answers)
-        valid[valid] = (solve(questions[valid])[0] == answers[valid]).all(1)
-        return valid
-
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""
         return {"path cells": self.ratings(questions, answers), "share of walls": (questions == WALL).mean(1)}

@@ -40,14 +40,9 @@ class Sudoku(SquareBoard):
         return BOXES[self.size]
 
     @property
-    def glyphs(self) -> str:
-        """Open cells are blank."""
-        return "  " + "123456789"[: self.size]
-
-    @property
     def characters(self) -> str:
         """Open cells are dots."""
-        return self.glyphs.replace(" ", ".")
+        return ".." + "123456789"[: self.size]
 
     @property
     def symmetry(self) -> GridSymmetry:
@@ -106,9 +101,7 @@ class Sudoku(SquareBoard):
 
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The clash of two clues, or that no grid has them all."""
-        return self._clash(question, "question") or (
-            None if self.exact(question)[0] else "no grid has all of these clues"
-        )
+        return self._clash(question, "question") or super().contradiction(question)
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray]:
         """How many solutions, 2 for more, and one of them."""

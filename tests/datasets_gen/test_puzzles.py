@@ -98,7 +98,7 @@ def test_contradictions_are_named():
     assert Sudoku(4).contradiction(board) == (
         "row 1 of the question holds 1 twice: at row 1, column 1 and row 1, column 4"
     )
-    assert Sudoku(4).contradiction(Sudoku(4).parse("123. ...4 .... ....")) == "no grid has all of these clues"
+    assert Sudoku(4).contradiction(Sudoku(4).parse("123. ...4 .... ....")) == "no answer obeys all rules and clues"
     assert Sudoku(4).contradiction(Sudoku(4).parse("12.. .... .... ....")) is None
     assert Maze(2).contradiction(Maze(2).parse("S##G")) == "no path leads from S to G"
     assert Maze(2).contradiction(Maze(2).parse("S #G")) is None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from datasets_gen.family import Puzzle
-from datasets_gen.layout import DatasetError, brief
+from datasets_gen.layout import DatasetError
 from datasets_gen.puzzles import FAMILIES
 
 PAD, EOS, BLANK = 0, 14, 15
@@ -177,10 +177,6 @@ class Addition(Puzzle):
         total = digits[::-1] if self.reverse else digits
         return " + ".join(map(str, self.read(question))) + f" = {total.lstrip('0') or total[-1:] or '?'}"
 
-    def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) bool: where `fault` is None."""
-        return np.array([self.fault(q, a) is None for q, a in zip(questions, answers, strict=True)], bool)
-
     def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """The prompt as asked and the answer in its place; where causal, a cell's answer is the token after it."""
         frames = np.concatenate([question[None], answers.astype(question.dtype)])
@@ -221,7 +217,7 @@ class Addition(Puzzle):
         """Tokens (S,) of a typed sum such as `12+34=`; an answer behind '=' is left out."""
         typed = SUM.fullmatch(text)
         if typed is None:
-            raise DatasetError(f"{brief(text.strip())} is no sum; type whole numbers with + between them, as 12+34=")
+            raise DatasetError(f"{text.strip()!r:.60} is no sum; type whole numbers with + between them, as 12+34=")
         operands = self.read(TOKENS[character] for character in re.sub(r"\s", "", typed[1]) + "=")
         question = self.example(operands)[0]
         if self.causal:  # leave out the answer that a training example shows

@@ -107,10 +107,6 @@ class Arc(SquareBoard):
                 )
         return None
 
-    def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) bool: where `fault` is None."""
-        return np.array([self.fault(q, a) is None for q, a in zip(questions, answers, strict=True)], bool)
-
     def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """No rule tells a right answer: only the task's own solution does."""
         raise DatasetError("an ARC answer cannot be judged without its solution; see datasets_gen.extensions.arc.vote")

@@ -113,11 +113,6 @@ class Declared(Puzzle):
         return " ." + self.values
 
     @property
-    def glyphs(self) -> str:
-        """Open cells are blank."""
-        return "  " + self.values
-
-    @property
     def several(self) -> bool:  # type: ignore[override]
         """Whether a question may have several solutions."""
         return not self.unique
@@ -253,12 +248,6 @@ class Declared(Puzzle):
         own = listed(self.structure, relations)
         return [Instance(r.rule, tuple(cells), numbers, r.places, r.seen).unfolded for r, numbers, cells in own]
 
-    def place(self, cell: int) -> str:
-        """Where a cell lies: rows and columns are counted from 1."""
-        if self.structure.grid is None:
-            return f"cell {cell}"
-        return f"row {cell // self.grid[1] + 1}, column {cell % self.grid[1] + 1}"
-
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The first broken rule, or that the question has another solution."""
         if broken := self.mistake(question, answer, relations):
@@ -266,13 +255,6 @@ class Declared(Puzzle):
         if not self.unique or self._only(question, answer, relations):
             return None
         return "the question has more than one solution"
-
-    def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) bool: solved and, where the puzzle promises it, the only solution."""
-        valid = self.solved(questions, answers, relations)
-        for n in np.flatnonzero(valid) if self.unique else ():
-            valid[n] = self._only(questions[n], answers[n], None if relations is None else relations[n])
-        return valid
 
     def _only(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None) -> bool:
         solver = self.solver(question, relations)
@@ -286,11 +268,6 @@ class Declared(Puzzle):
             return 0, question
         answer = np.where(question == ABSENT, ABSENT, found - self.lowest + FIRST).astype(np.uint8)
         return 1 if self._only(question, answer, relations) else 2, answer
-
-    def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """That CP-SAT finds no solution."""
-        found = self.solver(question, relations).answer(max_deterministic_time=1e6)
-        return "no grid obeys all rules and clues" if found is None else None
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""
