@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import hashlib
@@ -58,10 +57,6 @@ def architecture(dtype: torch.dtype) -> tuple[str, ...] | None:
 def library(dtype: torch.dtype) -> ctypes.CDLL:
     """The kernels of a type, compiled once for these sources.
 
-    glibc is told to keep the memory of a step for the next one. It hands large blocks back to the system, which clears
-    every page when they are asked for again: with what a step of D 64 keeps for its backward pass, that was a seventh
-    of the time.
-
     Raises:
         OSError, subprocess.SubprocessError: there is no compiler, or it cannot compile this.
     """
@@ -77,8 +72,4 @@ def library(dtype: torch.dtype) -> ctypes.CDLL:
             with written_beside(file) as part:
                 command = [*compiler, *flags, *map(str, sources), "-o", str(part)]
                 subprocess.run(command, check=True, capture_output=True, timeout=300)
-    with contextlib.suppress(OSError, AttributeError):  # another C library
-        process = ctypes.CDLL(None)
-        for parameter, value in ((-3, 1 << 30), (-1, (1 << 31) - 1)):  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
-            process.mallopt(parameter, value)
     return ctypes.CDLL(str(file))

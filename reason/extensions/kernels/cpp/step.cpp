@@ -93,7 +93,6 @@ struct Members {
     std::vector<int> rows;   // positions: n in company, then those alone in every group, whose mix is 0
     std::vector<int> tap;    // (T, n), with several taps: the row of each neighbour, -1: none
     std::vector<uint64_t> mask;  // (n): bit t % 64 where there is one
-    std::vector<std::vector<std::pair<long, long>>> runs;  // of each panel of T·D columns: from and to which row one has any
     std::vector<Company> companies;  // of every channel
     Lists heard;                     // (n): the messages to each position
     std::vector<int> row;              // (S): the row of each position, -1: it takes no part
@@ -159,22 +158,13 @@ struct Members {
             for (int by = 1; by < 64; by *= 2) order[p] ^= order[p] >> by;
         }
         std::stable_sort(rows.begin(), rows.end(), [&](int a, int b) { return order[a] < order[b]; });
-        mask.resize(n), tap.resize(s.T * n), runs.resize(panels(s.T * s.D));
+        mask.resize(n), tap.resize(s.T * n);
         for (long k = 0; k < n; k++) place[rows[k]] = int(k), mask[k] = bits[rows[k]];
         for (long t = 0; t < s.T; t++)
             for (long k = 0; k < n; k++) {
                 const int from = at(t, rows[k]);
                 tap[t * n + k] = from < 0 ? -1 : place[from];
             }
-        for (size_t panel = 0; panel < runs.size(); panel++) {
-            const long column = long(panel) * WIDTH, last = (std::min(column + WIDTH, s.T * s.D) - 1) / s.D;
-            runs[panel].clear();
-            for (long k = 0; k < n; k += STEP)
-                if (hears(k, int(std::min(STEP, n - k)), column / s.D, last)) {
-                    if (runs[panel].empty() || runs[panel].back().second < k) runs[panel].push_back({k, k});
-                    runs[panel].back().second = k + STEP;
-                }
-        }
     }
 
     // Has one of `count` rows from `row` on a neighbour at one of the taps from `first` to `last`?
@@ -414,33 +404,22 @@ void forward(const Step& s, int threads, const long* base, number* const* result
     }
 }
 
-// sum (rows, N) += aᵀ · x of a (K, rows), x (K, N), rows of either `a_stride` and `x_stride` apart; for each
-// panel of a only of the rows in its `runs`, if given: the others are 0.
-void outer(long rows, long N, long K, const number* a, long a_stride, const number* x, long x_stride, Work& w, float* sum, long stride,
-           const std::vector<std::vector<std::pair<long, long>>>* runs = nullptr) {
-    const std::pair<long, long> every{0, whole(K)};
-    number* right = w.right.of(whole(K) * WIDTH);
-    number* left = w.left.of(whole(K) * panels(rows) * WIDTH);
+// sum (rows, N) += aᵀ · x of a (K, rows), x (K, N), rows of either `a_stride` and `x_stride` apart.
+void outer(long rows, long N, long K, const number* a, long a_stride, const number* x, long x_stride, Work& w, float* sum, long stride) {
+    number *right = w.right.of(whole(K) * WIDTH), *left = w.left.of(whole(K) * panels(rows) * WIDTH);
     for (long r = 0; r < rows; r += WIDTH) pack_rows(a + r, K, std::min(WIDTH, rows - r), a_stride, left + r * whole(K));
     for (long n = 0; n < N; n += WIDTH) {
         const long columns = std::min(WIDTH, N - n);
         pack_rows(x + n, K, columns, x_stride, right);
-        for (long r = 0; r < rows; r += WIDTH) {
-            const std::pair<long, long>* run = runs ? (*runs)[r / WIDTH].data() : &every;
-            const long count = runs ? long((*runs)[r / WIDTH].size()) : 1;
+        for (long r = 0; r < rows; r += WIDTH)
             in_tiles(std::min(WIDTH, rows - r), [&](auto M, long row) {
                 Tile<M> tile;
-                tile.clear();
-                for (long e = 0; e < count; e++) {
-                    const long from = run[e].first;
-                    tile.add(left + r * whole(K) + from * WIDTH + STEP * row, STEP, right + from * WIDTH, run[e].second - from, WIDTH);
-                }
+                tile.product(left + r * whole(K) + STEP * row, STEP, right, whole(K), WIDTH);
 #pragma GCC unroll 8
                 for (int q = 0; q < M; q++)
                     for (int v = 0; v < VECTORS; v++)
                         if (LANES * v < columns) add(sum + (r + row + q) * stride + n + LANES * v, tile.sum[q][v]);
             });
-        }
     }
 }
 
@@ -554,7 +533,7 @@ void block_back(const Step& s, Work& w, const float* dy, const number* h, const 
             for (long v = 0, to = m.tap[tap * n + k]; to >= 0 && v < D; v += LANES)
                 add(dh + to * D + v, at(moved + (k * s.T + tap) * D + v));
     if (s.values) lower_back(s, moved, n, dh);
-    outer(K, 2 * I, n, own, K, d, 2 * I, w, mine + s.Q * s.related(), 2 * I, s.taps ? &m.runs : nullptr);
+    outer(K, 2 * I, n, own, K, d, 2 * I, w, mine + s.Q * s.related(), 2 * I);
     outer(D, I, n, t, D, product, I, w, mine_out, I);
     for (size_t j = s.R; j < s.channels.size(); j++) channel(j);
 }
