@@ -1,7 +1,6 @@
-"""Deep Sudokus: what generations climb on, and the puzzles that a lineage finds."""
+"""Deep Sudokus: the exocets that a lineage begins with, what generations climb on, and the puzzles that it finds."""
 
 import hashlib
-import itertools
 
 import numpy as np
 import pytest
@@ -10,10 +9,11 @@ from test_depth import HARD, board_of
 from datasets_gen.extensions.extreme import deep
 from datasets_gen.extensions.extreme.branching import PASSES, endurance
 from datasets_gen.extensions.extreme.depth import depths
+from datasets_gen.extensions.extreme.exocet import exocet_puzzle, holds_exocet
 from datasets_gen.extensions.extreme.neighbours import solution_classes
 from datasets_gen.parallel import Chunk
+from datasets_gen.sudoku import Sudoku
 from datasets_gen.sudoku.solver import solve
-from datasets_gen.sudoku.tables import geometry
 
 DEEP, MIDDLE, EASY = map(board_of, HARD)
 ROOT = board_of("..5..4.8.73...54...9..7...5..3.528....9.8.3..2......6...7.4.9.....1..............")  # of a lineage
@@ -23,76 +23,15 @@ def solved(board):
     return solve(board[None]).solutions[0]
 
 
-def deduced(candidates):
-    """Candidates {cell: set} after singles, locked candidates and triples, by definition; None: contradiction."""
-    candidates, before = {cell: set(some) for cell, some in candidates.items()}, None
-    units = [set(unit) for unit in geometry(9).units.tolist()]
-    lines, boxes = units[:18], units[18:]
-    while candidates != before:
-        before = {cell: set(some) for cell, some in candidates.items()}
-        for digit in range(1, 10):
-            for unit in units:
-                places = {cell for cell in unit if digit in candidates[cell]}
-                if not places:
-                    return None
-                if len(places) == 1:
-                    candidates[places.pop()] &= {digit}
-                for other in units:
-                    if places and places < other and other != unit:
-                        for cell in other - places:
-                            candidates[cell] -= {digit}
-            for first in range(0, 18, 3):  # a block: the digit takes each line once, and each box
-                block = lines[first : first + 3]
-                across = [box for box in boxes if box <= set().union(*block)]
-                ways = [
-                    way
-                    for way in itertools.permutations(across)
-                    if all(
-                        any(digit in candidates[c] for c in line & box) for line, box in zip(block, way, strict=True)
-                    )
-                ]
-                for line, box in itertools.product(range(3), across):
-                    if all(way[line] is not box for way in ways):
-                        for cell in block[line] & box:
-                            candidates[cell] -= {digit}
-        for cell, some in candidates.items():
-            for unit in units:
-                if len(some) == 1 and cell in unit:
-                    for other in unit - {cell}:
-                        candidates[other] -= some
-        for line, box in itertools.product(lines, boxes):
-            crossing = line & box
-            if crossing:
-                inside = set().union(*(candidates[cell] for cell in crossing))
-                outside = [set().union(*(candidates[cell] for cell in unit - crossing)) for unit in (line, box)]
-                forced = inside - (outside[0] & outside[1])
-                if len(inside) < 3 or len(forced) > 3:
-                    return None
-                for cell in crossing if len(forced) == 3 else ():
-                    candidates[cell] &= forced
-                for cell in (line | box) - crossing if len(inside) == 3 else ():
-                    candidates[cell] -= inside
-        if not all(candidates.values()):
-            return None
-    return candidates
-
-
-def endured(board, solution):
-    """The definition: every wrong candidate of an open cell is tested against the state that the pass began with."""
-    state, left = {c: {int(d)} if d else set(range(1, 10)) for c, d in enumerate(board)}, []
-    for _ in range(PASSES):
-        state = deduced(state)
-        wrong = [(c, d) for c in state for d in state[c] if d != solution[c]]
-        refuted = [(c, d) for c, d in wrong if deduced({**state, c: {d}}) is None]
-        left.append(len(wrong) - len(refuted))
-        for c, d in refuted:
-            state[c] = state[c] - {d}
-    return sum(left) / PASSES
-
-
-@pytest.mark.parametrize("board", [MIDDLE, EASY], ids=["depth 1", "depth 0"])
-def test_endurance_is_its_definition(board):
-    assert endurance(board, solved(board), 0.0) == endured(board, solved(board))
+def test_a_lineage_begins_with_an_exocet() -> None:
+    """One solution, and an exocet however the board is turned; without two thirds of its clues there is none."""
+    rng = np.random.default_rng(0)
+    for question, answer in (exocet_puzzle(rng) for _ in range(6)):
+        assert Sudoku(9).mistake(question + 1, answer + 1) is None
+        assert solve(question[None]).counts[0] == 1
+        assert holds_exocet(question)
+        assert holds_exocet(question.reshape(9, 9).T.ravel().copy())
+        assert not holds_exocet(np.where(rng.random(81) < 2 / 3, 0, question).astype(np.uint8))
 
 
 def test_endurance_of_a_deep_puzzle_ends_at_what_depth_1_leaves():

@@ -27,10 +27,7 @@ pytestmark = pytest.mark.browser
 api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install -e '.[browser]'")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 EASY = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
-HARD = "6...2......4..8.........39.........384.........5.6...1..19..5....861.7.2...3..8.."
-
-
-HARDER = "..5..9...6..7.....78..6.9..4......2...85..6.......1..4.3..2...1..79..5.......3..."
+HARD = "..5..9...6..7.....78..6.9..4......2...85..6.......1..4.3..2...1..79..5.......3..."
 
 
 @pytest.fixture(scope="module")
@@ -186,49 +183,29 @@ def test_a_maze_is_painted_and_solved(opened: Open) -> None:
     assert page.evaluate("play.state().tries.length") == 0  # what was computed belonged to another maze
 
 
-def test_puzzles_without_an_answer_are_told(opened: Open) -> None:
+def test_puzzles_without_an_answer_and_what_is_none_are_told(opened: Open) -> None:
     page = opened(link(model="sudoku", puzzle="55" + "." * 79))
     said = page.locator("#said")
     assert "A clue stands twice" in said.inner_text()
     assert page.locator("#board i.wrong").count() == 2
+    for text, words in {"12": "2 cells, 81 are needed", "x" * 81: "“x” is no cell", "": "0 cells"}.items():
+        page.locator("#text").fill(text)
+        page.locator("#typed button").click()
+        assert words in said.inner_text()
+        assert page.evaluate("play.state().question.tokens.filter((token) => token > 1).length") == 2  # it stays
     page.goto(page.url.partition("#")[0] + link(model="maze", puzzle="S#.\n##.\n..G"))
     api.expect(said).to_contain_text("no path leads there")
 
 
-def test_what_cannot_be_read_is_refused_and_the_puzzle_stays(opened: Open) -> None:
-    page = opened(link(model="sudoku", puzzle=EASY))
-    for text, words in {"12": "2 cells, 81 are needed", "x" * 81: "“x” is no cell", "": "0 cells"}.items():
-        page.locator("#text").fill(text)
-        page.locator("#typed button").click()
-        assert words in page.locator("#said").inner_text()
-        assert page.evaluate("play.state().question.tokens.filter((token) => token > 1).length") == 30
-    page.locator("#models button", has_text="Addition").click()
-    page.locator("#text").fill("1+2+3")
-    page.locator("#typed button").click()
-    assert "Write 2 whole numbers" in page.locator("#said").inner_text()
-
-
-def test_a_sum_and_a_small_sudoku(opened: Open) -> None:
-    page = opened(link(model="addition", puzzle="999+1"))
-    assert think(page)["tries"][0]["frames"][-1]["holds"] is True
-    assert page.locator("#board").inner_text().replace("\n", "") == "999+001=1000"
-    page.locator("#models button", has_text="6×6").click()
-    assert think(page)["tries"][0]["frames"][-1]["holds"] is True
-
-
 def test_tries_side_by_side_until_the_rules_hold(opened: Open) -> None:
-    page = opened(link(model="sudoku", puzzle=HARDER, steps=3))  # too few for the first try
+    page = opened(link(model="sudoku", puzzle=HARD, steps=3))  # too few for the first try
     page.locator("#until").click()
     api.expect(page.locator("#said")).to_have_text(re.compile("The rules hold since"), timeout=120_000)
     state = ended(page)
     assert len({try_["number"] for try_ in state["tries"]}) == len(state["tries"]) > 1
-    for one in state["tries"]:
-        clues = [
-            token
-            for token, asked in zip(one["frames"][-1]["tokens"], state["question"]["tokens"], strict=True)
-            if asked > 1
-        ]
-        assert not one["frames"][-1]["holds"] or clues == [token for token in state["question"]["tokens"] if token > 1]
+    asked = np.array(state["question"]["tokens"])
+    for last in (one["frames"][-1] for one in state["tries"]):
+        assert not last["holds"] or (np.array(last["tokens"])[asked > 1] == asked[asked > 1]).all()
     tiles = page.locator("#tiles button")
     assert tiles.count() == len(state["tries"])
     tiles.last.click()
@@ -236,19 +213,6 @@ def test_tries_side_by_side_until_the_rules_hold(opened: Open) -> None:
     numbers = [one["number"] for one in state["tries"]]
     page.locator("#another").click()
     assert ended(page)["tries"][-1]["number"] > max(numbers)
-
-
-def test_steps_one_by_one_and_back(opened: Open) -> None:
-    page = opened(link(model="sudoku", puzzle=HARD))
-    for step in (1, 2, 3):
-        page.locator("#step").click()
-        api.expect(page.locator("#said")).to_have_text(re.compile(f"step {step}:"), timeout=30_000)
-    page.locator("#scrubber").fill("1")
-    assert "step 1:" in page.locator("#said").inner_text()
-    changed = page.locator("#board i.changed").count()
-    assert changed == 81 - sum(character != "." for character in HARD)
-    page.locator("#reset").click()
-    assert page.locator("#board i.changed").count() == 0
 
 
 def test_a_worker_that_fails_is_told_and_replaced(opened: Open) -> None:
@@ -284,7 +248,7 @@ def test_it_fits_a_desk_and_a_phone(width: int, scheme: str, opened: Open) -> No
     for name in shown():
         page = opened(link(model=name), **options)
         before = page.locator("#board").bounding_box()
-        think(page)
+        assert think(page)["tries"][0]["frames"]
         assert page.locator("#board").bounding_box() == before  # nothing moves
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         unnamed = "[...document.querySelectorAll('button, input, select, textarea, [role=grid]')].filter((one) => "
