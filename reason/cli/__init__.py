@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 import traceback
@@ -23,6 +24,8 @@ USAGE = """usage: reason COMMAND …
 `reason COMMAND --help` describes a command; `reason --version` prints the version.
 `--import FILE.py` after any command: models, loss terms and puzzles of your own (docs/extending.md).
 """
+
+WIDTH = 80  # columns that tables have at least
 
 CORE = {
     "generate": Command("datasets_gen.__main__:main", "generate, import, verify or show a puzzle set"),
@@ -71,6 +74,8 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):  # a file's name need not be UTF-8
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    if os.environ.get("COLUMNS") == "0" or shutil.get_terminal_size().columns < WIDTH:
+        os.environ["COLUMNS"] = str(WIDTH)  # the terminal wraps a line that is longer: narrower tables lose words
     try:
         os.getcwd()  # fails where the working folder was removed: torch's libraries would abort there
         for word in arguments:

@@ -26,6 +26,7 @@ from datasets_gen.pictures import EDGE, board_picture
 from datasets_gen.pictures import WRONG as RED
 from datasets_gen.sudoku import Sudoku
 from reason.cli import main
+from reason.cli.presets import listing
 from reason.cli.solve import SETTING
 from reason.config.describe import keys_of
 from reason.data import STILL, Moved, draw_symmetries, shape_of_puzzle
@@ -33,6 +34,7 @@ from reason.errors import ConfigError
 from reason.evaluation.studies import boards
 from reason.evaluation.studies.boards import Thought
 from reason.models.base import Batch, Readout
+from reason.pretrained import pretrained_models
 from reason.report.drawing import board
 from reason.settings.base import Mark
 from reason.solve import completed
@@ -224,6 +226,12 @@ WRONG = {
     "walled in": ("maze", "S#..\n##..\n....\n...G", "contradicts itself: no path leads from S to G"),
     "no sum": ("sum", "12*3", "'12*3' is no sum; type whole numbers with + between them, as 12+34="),
     "no file": ("maze", "nowhere.txt", "no file nowhere.txt"),
+    "no file of another kind": ("sudoku", "nowhere.ss", "no file nowhere.ss, and no puzzle: 'n' in line 1 is no cell"),
+    "two": (
+        "sudoku",
+        "12.............. 21..............",
+        "2 puzzles; solve a file of several with --output ANSWERS.csv",
+    ),
     "no puzzle": ("sudoku", "model.hidden_size=3", "a run and a puzzle are needed"),
 }
 
@@ -247,6 +255,7 @@ def test_settings_that_a_solution_does_not_read_are_named(
     )
     assert all(SETTING.match(f"{key}=") for key in keys_of(Mark.READABLE))
     refusal([*words, "model.hidden_size=3"], "model.hidden_size cannot change for a trained model")
+    refusal([*words, "step=4"], "did you mean steps? see: reason solve --help")
 
 
 def test_a_file_of_another_encoding_is_refused_and_a_long_line_is_no_file(
@@ -346,6 +355,23 @@ def test_compare_fits_80_columns_and_says_what_differs(
     assert told["differences"]["model.activation"] == ["tanh", "silu"]
     (tmp_path / names[0] / "config.json").unlink()  # figures can still be compared
     assert main(["compare", *(str(tmp_path / name) for name in names), "--out", str(tmp_path / "together")]) == 0
+
+
+@pytest.mark.parametrize("columns", ["0", "30", "50"])
+def test_no_width_of_a_terminal_costs_a_word(
+    columns: str, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [str(runs / "sudoku"), str(runs / "maze")]
+    for name in names:
+        assert main(["evaluate", name, "steps=1", "name=short"]) == 0
+    for words, told in {
+        ("presets",): [each.name for each in listing() if each.title],
+        ("presets", "cmm-6-"): [each.name for each in listing() if each.name.startswith("cmm-6-")],
+        ("models",): pretrained_models(),
+        ("compare", *names, "--out", str(tmp_path / "both")): ["A", "B", "sudoku", "maze"],
+    }.items():
+        monkeypatch.setenv("COLUMNS", columns)
+        assert {*told} <= {*output([*words]).split()}
 
 
 def test_nothing_heavy_is_imported() -> None:

@@ -32,10 +32,10 @@ DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code.
   reason import-weights weights.pt run=runs/bare cells=81
   python evaluate.py runs/trm
 
-Reads a torch state_dict (weights only, nothing is unpickled), by itself or as "ema", "model" or "state_dict" of a file,
-or .safetensors. The config comes from the shapes, from all_config.yaml or config.json in the same folder (or `config`
-in the file), and from what you type. Any other setting has the authors' default, and the command prints it. The
-precision is that of the file: float32 if its initial states are float32."""
+Reads a torch state_dict (weights only, nothing is unpickled), by itself or under a name in a file ("ema" before "model"
+before "state_dict" before another name), or .safetensors. The config comes from the shapes, from all_config.yaml or
+config.json in the same folder (or `config` in the file), and from what you type. Any other setting has the authors'
+default, and the command prints it. The precision is that of the file: float32 if its initial states are float32."""
 
 _COMPARED = ("seq_len", "vocab_size", "num_puzzle_identifiers")
 _TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -112,7 +112,11 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
         ConfigError: the file is missing or not a plain set of tensors.
     """
     if not file.is_file():
-        raise ConfigError(f"no weights file at {file}; name the file itself")
+        held = ", ".join(sorted(path.name for path in file.glob("*"))[:9])
+        there = (
+            f"{file} is a folder; name a file of it: {held or 'it is empty'}" if file.is_dir() else f"no file {file}"
+        )
+        raise ConfigError(f"no weights file is named: {there}")
     stated: dict[str, Any] = {}
     try:
         for sibling in (file.parent / "config.json", file.parent / "all_config.yaml"):  # JSON is YAML
@@ -125,16 +129,31 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
     except Exception as error:  # a torn file makes torch and zipfile raise almost anything
         reason = (str(error) or type(error).__name__).splitlines()[0]
         if isinstance(error, pickle.UnpicklingError):  # torch's words advise to unpickle it anyhow
-            reason = "it is no file of torch.save, or holds more than tensors and plain values"
+            reason = f"it holds {_classes(file)} beside tensors, which would run code to be read"
         raise ConfigError(
             f"{file} or the config beside it cannot be read ({reason}); save the tensors: "
             "torch.save(model.state_dict(), FILE)"
         ) from None
-    within: dict[Any, Any] = loaded if isinstance(loaded, dict) else {}
-    if _named_tensors(within):
-        return within, stated, ""
-    held = {str(key): of for key, of in within.items() if _named_tensors(of)}
-    taken = next((key for key in ("ema", "model", "state_dict") if key in held), None)
+    if isinstance(loaded, dict):  # {"model": state_dict, "config": …}
+        stated |= _architecture(loaded.get("config"))
+    weights, taken = _state_dict(loaded, file)
+    return weights, stated, taken
+
+
+def _classes(file: Path) -> str:
+    try:
+        return ", ".join(torch.serialization.get_unsafe_globals_in_checkpoint(file)) or "more than names and values"
+    except Exception:
+        return "no file of torch.save, or other values"
+
+
+def _state_dict(loaded: Any, file: Path) -> tuple[dict[str, Tensor], str]:
+    """The named tensors of what torch.save wrote; in words, where they stood among other things."""
+    if _named_tensors(loaded):
+        return loaded, ""
+    held = {str(key): of for key, of in loaded.items() if _named_tensors(of)} if isinstance(loaded, dict) else {}
+    alone = list(held) if len(held) == 1 else []
+    taken = next((key for key in ("ema", "model", "state_dict", *alone) if key in held), None)
     if taken is None:
         raise ConfigError(
             f"{file} holds {', '.join(map(repr, held)) or 'no state_dict, names to tensors'}; save the weights of one "

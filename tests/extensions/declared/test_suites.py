@@ -93,7 +93,7 @@ def test_codes_of_pencil_puzzle_bench(tmp_path):
 @pytest.mark.parametrize(
     ("suite", "entries", "told"),
     [
-        ("reasoning-gym", [gym("mini_sudoku", MINI), [1]], "line 2: no entry of reasoning-gym (TypeError"),
+        ("reasoning-gym", [gym("mini_sudoku", MINI), [1]], "line 2, entry 1: no entry of reasoning-gym (Type"),
         ("reasoning-gym", [gym("tsumego", [])], "holds nothing to read"),
         ("reasoning-gym", [ENTRY, {"metadata": {"puzzle": MINI}}], "line 2 does not state its kind; name it with --ta"),
         ("ppbench", [bench("sudoku", "zzzzg", 9, 9), bench("lightup", "zzzzg", 9, 9)], "--tasks: lightup, sudoku"),

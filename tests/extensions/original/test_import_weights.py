@@ -78,10 +78,14 @@ def test_an_evaluation_names_identifiers_that_differ(here: Path) -> None:
     refusal(["evaluate", "own-set", "data=renamed"], "renamed/identifiers.json has as many puzzle identifiers as own/")
 
 
-@pytest.mark.parametrize("key", ["state_dict", "model", "ema"])
+@pytest.mark.parametrize("key", ["state_dict", "model", "ema", "net"])
 def test_weights_in_a_wrapper_are_found_and_named(key: str, here: Path) -> None:
     own = weights_of() | {"q_head.bias": torch.tensor([7.0, 0.0])}
-    content = {key: own, "optimizer": {"state": {0: {"exp_avg": torch.zeros(2)}}}, "step": 3}
+    content = ({"model": weights_of()} if key == "ema" else {}) | {
+        key: own,
+        "optimizer": {"state": {0: {"exp_avg": torch.zeros(2)}}},
+        "step": 3,
+    }
     assert f"weights taken from '{key}'\n" in imported(content, "cells=16")
     assert head_of("r") == 7
 
@@ -106,8 +110,12 @@ def changed(name: str, tensor: torch.Tensor) -> Weights:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({"args": ARGUMENTS}, "holds more than tensors and plain values); save the tensors: torch.save(model.state"),
-        (torch.nn.Linear(2, 2), "holds more than tensors and plain values"),
+        ({"args": ARGUMENTS}, "it holds argparse.Namespace beside tensors"),
+        ({"best": np.float64(1)}, "numpy._core.multiarray.scalar beside tensors"),
+        (
+            torch.nn.Linear(2, 2),
+            "torch.nn.modules.linear.Linear beside tensors, which would run code to be read); save",
+        ),
         ({"a": weights_of(), "b": weights_of()}, "w.pt holds 'a', 'b'; save the weights of one model alone"),
         (weights_of() | {"step": 3}, "w.pt holds no state_dict, names to tensors"),
         ([1, 2], "w.pt holds no state_dict"),
@@ -122,7 +130,7 @@ def changed(name: str, tensor: torch.Tensor) -> Weights:
         (changed(FAR, torch.zeros(8, 8)), NO_MODEL),
         (changed("q_head.weight", torch.full((2, 8), float("nan"))), "weight q_head.weight holds a number that is inf"),
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_what_is_no_checkpoint_is_refused_and_not_unpickled(content: Any, said: str, here: Path) -> None:
     if isinstance(content, bytes):
@@ -131,6 +139,7 @@ def test_what_is_no_checkpoint_is_refused_and_not_unpickled(content: Any, said: 
         torch.save(content, "w.pt")
     (_,) = refusal(["import-weights", "w.pt", "run=r", "cells=16", *TYPED], said).splitlines()
     assert not (here / "r").exists()
+    refusal(["import-weights", str(here)], "is a folder; name a file of it: w.pt")
 
 
 @pytest.mark.parametrize(
