@@ -23,7 +23,7 @@ Train a tiny recursive reasoner. `reason presets` lists the presets.
   torchrun … --max-restarts 3 train.py PRESET run=DIR        after a restart, continues this run
 
 options
-  --resume            continue from the run's newest checkpoint
+  --resume            continue from the newest checkpoint of run=DIR, or of the newest run
   --max-steps N       save and stop at optimizer step N of the run
   --max-minutes M     save and stop after M minutes
   --memory            estimate the memory of training, without training

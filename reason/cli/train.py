@@ -15,7 +15,7 @@ from reason.errors import ConfigError
 from reason.plugins import ELSEWHERE, IMPORTED, command, extension, load_extensions, own_fault
 from reason.presets import preset
 from reason.runs.build import resume, start
-from reason.runs.directory import PACKED, is_archive
+from reason.runs.directory import PACKED, is_archive, newest_run
 from reason.runs.reading import idle_lines
 from reason.training.checkpoint import readable
 from reason.training.loop import Outcome, Trainer
@@ -141,7 +141,8 @@ def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]
     if run is not None and is_archive(run):
         archives, run = [*archives, run], None
     if run is None and not archives:
-        raise ConfigError("--resume needs the run to go on with: type run=DIR")
+        run = str(newest_run())
+        print(f"no run named; taking the newest: {run}")
     if len(archives) > 1:
         raise ConfigError(f"one archive at a time, got {' '.join(archives)}")
     if run is not None and not archives:

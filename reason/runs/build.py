@@ -42,6 +42,7 @@ from reason.settings.base import Mark
 from reason.training.auto import choices, resolve
 from reason.training.checkpoint import checkpoints, load_fitting, load_weights, readable, saved_state, step_of
 from reason.training.device import pick_device
+from reason.training.log import read_metrics
 from reason.training.loop import Trainer, seeds
 from reason.training.precision import dtypes
 from reason.training.state import restore
@@ -68,8 +69,9 @@ def start(asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_d
     trainer = build_trainer(config, run, data, world)
     if world.first:
         recorded = derive(asked, choices(trainer.config))  # with every `auto` resolved: a resumed run computes the same
-        create_run(run, recorded, data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
         held.enter_context(locked(run))
+        refuse_existing(run)  # begun by another process meanwhile
+        create_run(run, recorded, data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
     return trainer
 
 
@@ -84,7 +86,8 @@ def resume(run: Path, changes: Changes, held: contextlib.ExitStack) -> Trainer:
     if fixed:
         raise ConfigError(
             f"--resume goes on with the run's own config; leave out {', '.join(fixed)} (what may change: "
-            f"{', '.join(key for key in keys_of(Mark.RESUMABLE) if key != 'name')})"
+            f"{', '.join(key for key in keys_of(Mark.RESUMABLE) if key != 'name')}), or begin another run from its "
+            f"weights: init_from={quoted(run)}"
         )
     asked = read_config(run / "config.json")
     require_imports(read_record(run).get("imports", []), run)
@@ -94,7 +97,10 @@ def resume(run: Path, changes: Changes, held: contextlib.ExitStack) -> Trainer:
         held.enter_context(locked(run))
     folder = _newest(run, world)
     if folder is not None and step_of(folder) >= config.training.steps:
-        raise ConfigError(f"{run} is finished ({step_of(folder)} steps); next: python evaluate.py {quoted(run)}")
+        raise ConfigError(
+            f"{run} is finished ({step_of(folder)} steps); another run may begin from its weights "
+            f"(init_from={quoted(run)}); next: python evaluate.py {quoted(run)}"
+        )
     if world.first and names_presets_own_set(config):
         make_data_once(config)  # an archive may come without its set
     world.await_first()  # to make the set
@@ -120,7 +126,7 @@ def _newest(run: Path, world: World) -> Path | None:
     folder = Path(name) if (name := world.tell(str(folder or ""))) else None
     if folder is None and checkpoints(run):
         raise ConfigError(f"no checkpoint of {run} can be read; start anew with another run=DIR")
-    if folder is None and (run / "metrics.jsonl").exists():  # begun after the first checkpoint is written
+    if folder is None and read_metrics(run):  # written after the first checkpoint
         raise ConfigError(f"{run} has been trained and its checkpoints are gone; put {run / 'checkpoints'} back")
     if folder is not None and saved_state(folder).optimizer is None:
         raise ConfigError(f"{folder} holds weights but no training to go on with (imported); it can be evaluated")

@@ -36,6 +36,7 @@ from reason.training.checkpoint import (
     step_of,
     torn,
 )
+from reason.training.log import read_metrics
 from reason.training.precision import dtypes
 from reason.version import __version__
 
@@ -95,14 +96,10 @@ def create_run(
     fingerprints: dict[str, str] | None = None,
     imports: Sequence[str] | None = None,
 ) -> None:
-    """Make the folder and its config.json: all that evaluation and resume need to know, written in one rename.
+    """Write config.json into a run's folder: all that evaluation and resume need to know, in one rename.
 
     `fingerprints` are those of the splits that training reads.
-
-    Raises:
-        ConfigError: the folder already holds a run.
     """
-    refuse_existing(run)
     run.mkdir(parents=True, exist_ok=True)
     record = {
         "config": config.model_dump(mode="json"),
@@ -129,8 +126,8 @@ def _write_record(run: Path, record: dict[str, Any]) -> None:
 
 
 def refuse_existing(run: Path) -> None:
-    """Raises ConfigError where `run` already holds a run."""
-    if any((run / part).exists() for part in ("config.json", "metrics.jsonl", "checkpoints")):
+    """Raises ConfigError where `run` holds a run; one that failed before its first checkpoint is begun again."""
+    if checkpoints(run) or read_metrics(run):
         raise ConfigError(f"{run} already holds a run: type --resume to go on with it, or another run=DIR")
     if run.exists() and not run.is_dir():
         raise ConfigError(f"{run} is a file; name a folder with run=DIR")

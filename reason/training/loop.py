@@ -124,12 +124,12 @@ class Trainer:
     def train(self, max_steps: int | None = None, max_minutes: float | None = None) -> Outcome:
         """Train to the last step, to step `max_steps`, for `max_minutes` or to a signal; always save the last state."""
         c, total = self.config.training, self.config.training.steps
-        if self.saved is None:
-            state.save(self)  # so that a run with metrics but no checkpoint has lost it
         goal = total if max_steps is None else min(total, max_steps)
         begun, before = time.perf_counter(), self.seconds
         bar = Progress(total=total, initial=self.step, unit="step", desc="training", disable=not self.world.first)
         with bar, contextlib.closing(open_log(self)) as log, StopRequest(patient=self.world.size > 1) as stop:
+            if self.saved is None:
+                state.save(self, log)  # so that a run with lines in metrics.jsonl but no checkpoint has lost it
             while self.step < goal and not self.world.any(stop.name is not None):
                 norm = self.optimizer_step()
                 self.seconds = before + time.perf_counter() - begun

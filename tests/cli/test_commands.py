@@ -54,7 +54,10 @@ def test_resume_goes_on_and_says_when_there_is_nothing_to_do(sudoku_4x4: Path, h
     refusal("train run=half --resume --max-steps 1", "--max-steps 1: half is at step 2 already")
     assert main(["train", "run=half", "--resume"]) == 0
     assert checkpoints(half)[-1].name == "step-000004"
-    refusal("train run=half --resume", "half is finished (4 steps); next: python evaluate.py half")
+    refusal(
+        "train run=half --resume",
+        "half is finished (4 steps); another run may begin from its weights (init_from=half); next: python evaluate.py half",
+    )
     words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW]
     output([*words, "run=q", "--max-minutes", "0.0001"], "stopped by --max-minutes 0.0001 at step 1, saved")
 
@@ -76,7 +79,7 @@ WRONG = {
     "no such device": ("train sudoku-4x4 device=cuda:77", "device=cuda:77 is not available here"),
     "bad limit": ("train sudoku-4x4 --max-steps 0", "--max-steps 0: must be above 0"),
     "bad minutes": ("train sudoku-4x4 --max-minutes nan", "--max-minutes nan: must be above 0"),
-    "resume nothing": ("train --resume", "type run=DIR"),
+    "resume nothing": ("train --resume", "no run named and none under runs/"),
     "evaluate nothing": ("evaluate", "no run named and none under runs/"),
     "evaluate nowhere": ("evaluate nowhere", "no run at nowhere"),
     "evaluate two": ("evaluate a b", "one run at a time"),

@@ -142,7 +142,10 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
 
 def _classes(file: Path) -> str:
     try:
-        return ", ".join(torch.serialization.get_unsafe_globals_in_checkpoint(file)) or "more than names and values"
+        return (
+            ", ".join(sorted(torch.serialization.get_unsafe_globals_in_checkpoint(file)))
+            or "more than names and values"
+        )
     except Exception:
         return "no file of torch.save, or other values"
 

@@ -111,7 +111,7 @@ def changed(name: str, tensor: torch.Tensor) -> Weights:
     ("content", "said"),
     [
         ({"args": ARGUMENTS}, "it holds argparse.Namespace beside tensors"),
-        ({"best": np.float64(1)}, "numpy._core.multiarray.scalar beside tensors"),
+        ({"best": np.float64(1)}, "numpy._core.multiarray.scalar, numpy.dtype beside tensors"),
         (
             torch.nn.Linear(2, 2),
             "torch.nn.modules.linear.Linear beside tensors, which would run code to be read); save",
@@ -159,4 +159,4 @@ def test_settings_beside_the_weights_that_cannot_be(text: str, said: str, here: 
     Path("all_config.yaml").write_text(text)
     (_,) = refusal(["import-weights", "w.pt", "run=r", "cells=16", *TYPED], said).splitlines()
     assert not (here / "r").exists()
-    refusal(["import-weights", ".", "run=r"], "no weights file at .")
+    refusal(["import-weights", ".", "run=r"], "is a folder; name a file of it: all_config.yaml")

@@ -7,8 +7,9 @@ from types import ModuleType
 from typing import Any, Self
 
 import pytest
-from conftest import trainer_of
+from conftest import refusal, trainer_of
 
+from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -93,3 +94,18 @@ def test_a_package_that_is_missing_is_named(name: str, tmp_path: Path, monkeypat
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(ConfigError, match=r"pip install 'recursive-reasoners\[log\]', or training\.tracker=none"):
         tracker_of(name, tmp_path, 0, {})  # type: ignore[arg-type]
+
+
+def test_a_run_whose_tracker_failed_is_begun_again_by_the_same_command(
+    sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub = WandbStub()
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=r", "training.tracker=wandb", "training.steps=2"]
+    refusal(words, "training.tracker=none")
+    monkeypatch.setitem(sys.modules, "wandb", stub)
+    assert main(words) == 0
+    refusal(words, "r already holds a run: type --resume")
+    refusal(["train", "run=r", "--resume"], "another run may begin from its weights (init_from=r)")
+    refusal(["train", "run=r", "--resume", "training.steps=4"], "or begin another run from its weights: init_from=r")
+    assert main(["train", "sudoku-4x4", "init_from=r", f"data={sudoku_4x4}", "run=on", "training.steps=2"]) == 0
