@@ -162,7 +162,7 @@ def _state_dict(loaded: Any, file: Path) -> tuple[dict[str, Tensor], str]:
             f"{file} holds {', '.join(map(repr, held)) or 'no state_dict, names to tensors'}; save the weights of one "
             "model alone: torch.save(model.state_dict(), FILE)"
         )
-    return held[taken], stated | _architecture(within.get("config")), repr(taken)
+    return held[taken], repr(taken)
 
 
 def _named_tensors(value: Any) -> bool:
