@@ -14,7 +14,7 @@ from reason.config.overrides import differing
 from reason.errors import ConfigError, printable
 from reason.files import read_json
 from reason.pretrained import pretrained_models
-from reason.report.compare import alike, differences, figures, notes_on, write_comparison
+from reason.report.compare import alike, notes_on, tables, write_comparison
 from reason.report.section import view
 from reason.runs.folders import replaced_folder
 from reason.runs.results import compared, settings_of
@@ -48,9 +48,8 @@ def main(argv: list[str]) -> int:
         write_comparison(folder, evaluations, settings)
     console = Console()
     console.print(alike(evaluations), markup=False, highlight=False)
-    for table in (figures(evaluations), differences(evaluations, settings)):
-        if table.rows:
-            console.print(view(table))
+    for table in tables(evaluations, settings):
+        console.print(view(table))
     for note in notes_on(evaluations):
         print(f"warning: {note}", file=sys.stderr)
     print(f"page {arguments.out / 'comparison.html'}\npicture {arguments.out / 'comparison.png'}")

@@ -15,14 +15,17 @@ from reason.report.chart import (
     Chart,
     errors_axis,
     legend,
+    log_axis,
+    plot_band,
     plot_error,
     plot_exact,
     save_png,
     shares_axis,
     steps_axis,
 )
+from reason.report.measures import MEASURES, shared_measures
 from reason.report.page import comparison_page
-from reason.report.section import Results, Table, interval, share
+from reason.report.section import Results, Table, at_trained, interval, share
 
 COLUMNS = ("", "run", "exact at step 1", "at the trained step", "95 % interval", "at the last step", "rules hold")
 FACTS = (  # of an evaluation, beside the settings of its run
@@ -53,6 +56,21 @@ def figures(evaluations: Sequence[Results]) -> Table:
             ]
         )
     return Table("exact accuracy", COLUMNS, rows, left=(0, 1))
+
+
+def tables(evaluations: Sequence[Results], settings: Settings) -> list[Table]:
+    """The figures of every evaluation, by the measures of `MEASURES` where all have them, and what differs."""
+    found = []
+    for key in shared_measures(evaluations):
+        name, form = MEASURES[key]
+        rows = []
+        for index, results in enumerate(evaluations):
+            values = results[key][0], at_trained(results, key), results[key][-1]
+            rows.append([letter(index), results["run"], *(format(value, form) for value in values)])
+        columns = ("", "run", "at step 1", "at the trained step", "at the last step")
+        found.append(Table(name, columns, rows, left=(0, 1)))
+    found = found or [figures(evaluations)]
+    return [table for table in (*found, differences(evaluations, settings)) if table.rows]
 
 
 def differences(evaluations: Sequence[Results], settings: Settings) -> Table:
@@ -116,10 +134,21 @@ def charts(evaluations: Sequence[Results]) -> list[Chart]:
         steps_axis(axes, most)
         legend(axes)
 
-    rows = figures(evaluations).rows
-    says = "; ".join(f"{row[0]}, {row[1]}: {row[3]} at the trained step, {row[5]} at the last" for row in rows)
+    def of_measure(axes: Axes, key: str) -> None:
+        for index, results in enumerate(evaluations):
+            plot_band(axes, results[key], results[key], results[key], letter(index), index)
+        log_axis(axes, "y")
+        axes.set_ylabel(MEASURES[key].name)
+        steps_axis(axes, most)
+        legend(axes)
+
+    first = tables(evaluations, {})[0]
+    trained, last = first.columns.index("at the trained step"), first.columns.index("at the last step")
+    says = "; ".join(f"{r[0]}, {r[1]}: {r[trained]} at the trained step, {r[last]} at the last" for r in first.rows)
     size = (PANEL[0], PANEL[1] + 0.06 * len(evaluations))  # inches: a label a run
     errors = partial(curves, plot=plot_error)
+    if shared := shared_measures(evaluations):
+        return [Chart(MEASURES[key].name, says, partial(of_measure, key=key), size) for key in shared]
     return [Chart("exact: whole puzzles right", says, curves, size), Chart("error, 1 − exact", says, errors, size)]
 
 
@@ -130,6 +159,6 @@ def write_comparison(folder: Path, evaluations: Sequence[Results], settings: Set
     (folder / "comparison.json").write_text(json.dumps(together, indent=2) + "\n", encoding="utf-8")
     found = charts(evaluations)
     save_png(found, folder / "comparison.png")
-    tables = [table for table in (figures(evaluations), differences(evaluations, settings)) if table.rows]
-    page = comparison_page(alike(evaluations), tables, found, notes_on(evaluations))
+    shown = tables(evaluations, settings)
+    page = comparison_page(alike(evaluations), shown, found, notes_on(evaluations))
     (folder / "comparison.html").write_text(page, encoding="utf-8")

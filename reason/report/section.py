@@ -12,6 +12,8 @@ from rich.table import Table as View
 from rich.text import Text
 from scipy.stats import binomtest
 
+from reason.report.measures import MEASURES
+
 if TYPE_CHECKING:
     from reason.report.chart import Chart
 
@@ -47,6 +49,11 @@ class Section:
     note: Callable[[Results], str] = lambda _: ""
     precision: str | None = None  # that its numbers were computed in; None: the precision of the pass
     place: int = 100  # on the page, where 0 is first and 100 last; of equals the one that was added first
+
+
+def at_trained(results: Results, key: str = "exact_by_step") -> float:
+    """A value at the last trained step."""
+    return float(results[key][min(results["trained_steps"], results["steps"]) - 1])
 
 
 def wilson_interval(share: float, count: int) -> tuple[float, float]:
@@ -91,7 +98,12 @@ def headline(results: Results) -> str:
     exact, trained = results["exact_by_step"], min(results["trained_steps"], results["steps"])
     low, high = wilson_interval(exact[trained - 1], results["puzzles"])
     unscored = results.get("unscored")
-    return (
+    measured = (
+        f"{measure.name} {format(at_trained(results, key), measure.form)} at step {trained}, "
+        for key, measure in MEASURES.items()
+        if key in results
+    )
+    return "".join(measured) + (
         f"exact {exact[trained - 1]:.1%} (95 % interval {low:.1%} to {high:.1%}) at step {trained}, {exact[0]:.1%} at "
         f"step 1, {exact[-1]:.1%} at step {results['steps']}; {results['puzzles']} puzzles ({results['split']})"
         + (f", {unscored} without a scored cell left out" if unscored else "")

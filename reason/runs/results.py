@@ -12,6 +12,7 @@ from reason.config.overrides import leaves
 from reason.errors import ConfigError, first_fault, printable
 from reason.files import read_json
 from reason.pretrained import FOLDER, pretrained_models
+from reason.report.measures import MEASURES
 from reason.training.log import read_metrics
 
 LINES = 1000  # of a curve; of a longer one every so many
@@ -59,7 +60,8 @@ def compared(results: Any) -> dict[str, Any]:
     except ValidationError as error:
         where, what, _ = first_fault(error)
         raise ConfigError(f"{where}: {what}" if where else what) from None
-    return {key: _on_one_line(value) for key, value in read.model_dump().items()}
+    measured = {key: list(map(float, results[key])) for key in MEASURES if isinstance(results.get(key), list)}
+    return {key: _on_one_line(value) for key, value in read.model_dump().items()} | measured
 
 
 def _on_one_line(value: Any) -> Any:

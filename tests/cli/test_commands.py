@@ -56,7 +56,7 @@ def test_resume_goes_on_and_says_when_there_is_nothing_to_do(sudoku_4x4: Path, h
     assert checkpoints(half)[-1].name == "step-000004"
     refusal(
         "train run=half --resume",
-        "half is finished (4 steps); another run may begin from its weights (init_from=half); next: python evaluate.py half",
+        "half is finished (4 steps); another run may begin from its weights (init_from=half); next: python evaluate.py",
     )
     words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW]
     output([*words, "run=q", "--max-minutes", "0.0001"], "stopped by --max-minutes 0.0001 at step 1, saved")

@@ -25,7 +25,7 @@ from reason.config.overrides import derive, read_config, split_arguments, typed_
 from reason.errors import ConfigError, first_fault
 from reason.extensions.ablation import slurm
 from reason.extensions.ablation.local import end_with_parent, why_ended, work_through
-from reason.extensions.ablation.report import COLUMNS, NOTE, table_rows, write_ablation
+from reason.extensions.ablation.report import NOTE, columns, measured, table_rows, write_ablation
 from reason.extensions.ablation.variants import EVALUATION, PRESET, Ablation, Cell, cell_of, open_folder
 from reason.presets import preset
 from reason.report.section import Results, Table, view
@@ -194,11 +194,11 @@ def _summarize(folder: Path, ablation: Ablation, cells: list[Cell]) -> None:
         title = f"{ablation.preset}{on}: {sum(map(len, runs.values()))} of {len(cells)} runs"
         page = folder / f"summary{apart}"
         with replaced_folder(page, "a summary") as scratch:
-            rows = table_rows(write_ablation(scratch, title, runs))
+            rows, names = table_rows(write_ablation(scratch, title, runs), measured(runs)), columns(measured(runs))
         for number, (variant, _, parameters, *_) in enumerate(rows, 1):
             print(f"{number:>3}  {variant} ({parameters} parameters)")
         numbered = [[str(number), row[1], *row[3:]] for number, row in enumerate(rows, 1)]  # fits into 80 columns
-        Console().print(view(Table(title, ("", COLUMNS[1], *COLUMNS[3:]), numbered, left=(6,))))
+        Console().print(view(Table(title, ("", names[1], *names[3:]), numbered, left=(6,))))
         print(f"{NOTE}\npage {page / 'summary.html'}")
 
 

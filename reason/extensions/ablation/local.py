@@ -17,10 +17,9 @@ from pathlib import Path
 import torch
 
 from datasets_gen.progress import Progress
-from reason.extensions.ablation.report import exact
 from reason.extensions.ablation.variants import Ablation, Cell
 from reason.plugins import IMPORTED
-from reason.report.section import share
+from reason.report.section import headline
 from reason.training.interrupt import StopRequest
 
 
@@ -46,7 +45,7 @@ def work_through(ablation: Ablation, cells: Sequence[Cell], jobs: int, until: fl
                         failed.append(cell)
                         said = f"failed: {why_ended(process.returncode, cell.log)}; log {cell.log}"
                     else:
-                        said = f"{share(exact(cell.results() or {}))} exact"
+                        said = headline(cell.results() or {}).partition(" (")[0]
                     ended = len(cells) - len(left) - len(at_work)
                     bar.say(f"{cell.run.name}  {cell.variant}  {said}; {ended} of {len(cells)} runs")
                 time.sleep(0.1)

@@ -11,15 +11,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import ttest_1samp
 
-from reason.report.chart import PANEL, Chart, curves_by_step, save_png
+from reason.report.chart import PANEL, Chart, legend, save_png, shares_axis, steps_axis
+from reason.report.measures import MEASURES, shared_measures
 from reason.report.page import comparison_page
 from reason.report.palette import styled
-from reason.report.section import Results, Table, number, share
+from reason.report.section import Results, Table, at_trained, number
 
-COLUMNS = (
-    "variant", "seeds", "parameters", "exact at the trained step", "at the last step", "against the base",
-    "95 % interval", "verdict",
-)  # fmt: skip
+AT = ("trained", "last")  # steps of a summary
 NOTE = (
     "Mean ± standard deviation over seeds. Differences are paired by seed; intervals are Student's t at 95 %, not "
     "adjusted for the number of variants. Runs take as many puzzle-steps as the base, unless training.steps is varied."
@@ -27,26 +25,40 @@ NOTE = (
 Runs = Mapping[str, Mapping[int, Results]]  # results by variant, the base first, and seed
 
 
+def columns(key: str) -> tuple[str, ...]:
+    """Of the summary by that measure."""
+    steps = f"{name_of(key)} at the trained step", "at the last step"
+    return "variant", "seeds", "parameters", *steps, "against the base", "95 % interval", "verdict"
+
+
+def name_of(key: str) -> str:
+    """A measure in a word."""
+    return MEASURES[key].name if key in MEASURES else "exact"
+
+
 def summary(runs: Runs) -> list[dict[str, Any]]:
     """A row for every variant."""
-    at_trained = {name: {seed: exact(results) for seed, results in found.items()} for name, found in runs.items()}
+    key = measured(runs)
+    trained = {
+        name: {seed: at_trained(results, key) for seed, results in found.items()} for name, found in runs.items()
+    }
     base = next(iter(runs))
     return [
         {
             "variant": name,
             "seeds": sorted(found),
             "parameters": next((results["parameters"] for results in found.values()), None),
-            "exact": spread(list(at_trained[name].values())),
-            "last": spread([results["exact_by_step"][-1] for results in found.values()]),
-            "difference": None if name == base else difference(at_trained[name], at_trained[base]),
+            "trained": spread(list(trained[name].values())),
+            "last": spread([results[key][-1] for results in found.values()]),
+            "difference": None if name == base else difference(trained[name], trained[base], key in MEASURES),
         }
         for name, found in runs.items()
     ]
 
 
-def exact(results: Results) -> float:
-    """Exact accuracy at the last trained step."""
-    return float(results["exact_by_step"][min(results["trained_steps"], results["steps"]) - 1])
+def measured(runs: Runs) -> str:
+    """The key of what runs are compared by: a measure that all have, else exact accuracy."""
+    return next(iter(shared_measures([each for found in runs.values() for each in found.values()])), "exact_by_step")
 
 
 def spread(values: Sequence[float]) -> dict[str, float | None]:
@@ -57,8 +69,10 @@ def spread(values: Sequence[float]) -> dict[str, float | None]:
     }
 
 
-def difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> dict[str, Any]:
-    """Mean of the differences ours − theirs, {seed: exact}, its 95 % interval by Student's t, and a verdict.
+def difference(ours: Mapping[int, float], theirs: Mapping[int, float], less: bool = False) -> dict[str, Any]:
+    """Mean of the differences ours − theirs, by seed, its 95 % interval by Student's t, and a verdict.
+
+    less: smaller values are better.
 
     Of one pair, and of equal ones, there is no interval.
     """
@@ -74,50 +88,47 @@ def difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> dict[s
     if np.ptp(paired) == 0:  # shares of few puzzles tie; an interval of no width would say that no seed can differ
         return found | {"verdict": "not significant"}
     low, high = map(float, ttest_1samp(paired, 0).confidence_interval(0.95))
-    verdict = "better" if low > 0 else "worse" if high < 0 else "not significant"
+    verdict = "not significant" if low <= 0 <= high else "worse" if (low > 0) == less else "better"
     return found | {"low": low, "high": high, "verdict": verdict}
 
 
-def table_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """The summary as text."""
+def table_rows(rows: Sequence[Mapping[str, Any]], key: str = "exact_by_step") -> list[list[str]]:
+    """The summary as text; key: of what it was made of."""
+    form = MEASURES[key].form if key in MEASURES else ".1%"
     shown = []
     for row in rows:
         found = row["difference"]
-        between = "–" if found is None or found["low"] is None else f"{100 * found['low']:+.1f} to {found['high']:+.1%}"
+        bounds = [number(None if found is None else found[end], f"+{form}") for end in ("low", "high")]
         shown.append(
             [
                 row["variant"],
                 str(len(row["seeds"])),
                 "–" if row["parameters"] is None else f"{row['parameters']:,}",
-                _spread_text(row["exact"]),
-                _spread_text(row["last"]),
-                "the base" if found is None else number(found["mean"], "+.1%"),
-                between,
+                *(" ± ".join(number(value, form) for value in row[at].values() if value is not None) for at in AT),
+                "the base" if found is None else number(found["mean"], f"+{form}"),
+                "–" if "–" in bounds else " to ".join(bounds),
                 "" if found is None else found["verdict"],
             ]
         )
     return shown
 
 
-def _spread_text(found: Mapping[str, float | None]) -> str:
-    return share(found["mean"]) + ("" if found["sd"] is None else f" ± {100 * found['sd']:.1f}")
-
-
 def write_ablation(folder: Path, title: str, runs: Runs) -> list[dict[str, Any]]:
     """summary.json, .png and .html in `folder`; returns the summary."""
-    rows, found = summary(runs), [chart(runs)]
+    rows, found, key = summary(runs), [chart(runs)], measured(runs)
     (folder / "summary.json").write_text(json.dumps({"title": title, "rows": rows}, indent=2) + "\n", encoding="utf-8")
     save_png(found, folder / "summary.png")
-    table = Table("mean over seeds", COLUMNS, table_rows(rows), left=(0, 7))
+    table = Table("mean over seeds", columns(key), table_rows(rows, key), left=(0, 7))
     page = comparison_page(title, [table], found, [NOTE])
     (folder / "summary.html").write_text(page, encoding="utf-8")
     return rows
 
 
 def chart(runs: Runs) -> Chart:
-    """Exact by step, a line a variant: the mean over seeds, a band from the least to the largest."""
+    """The measure by step, a line a variant: the mean over seeds, a band from the least to the largest."""
     trained = max(results["trained_steps"] for found in runs.values() for results in found.values())
-    logged = {name: [each["exact_by_step"] for each in found.values()] for name, found in runs.items() if found}
+    key = measured(runs)
+    logged = {name: [each[key] for each in found.values()] for name, found in runs.items() if found}
     curves = {name: np.array([one[: min(map(len, found))] for one in found]) for name, found in logged.items()}
 
     def draw(axes: Axes) -> None:
@@ -126,7 +137,13 @@ def chart(runs: Runs) -> Chart:
             axes.plot(steps, found.mean(0), label=name, markevery=max(1, len(steps) // 16), **style)
             axes.fill_between(steps, found.min(0), found.max(0), color=style["color"], alpha=0.15, lw=0)
         longest = max(found.shape[1] for found in curves.values())
-        curves_by_step(axes, "exact, mean and range of the seeds", {"steps": longest, "trained_steps": trained})
+        label = f"{name_of(key)}, mean and range of the seeds"
+        if key not in MEASURES:
+            shares_axis(axes, label)
+        axes.set_ylabel(label)
+        steps_axis(axes, {"steps": longest, "trained_steps": trained})
+        legend(axes)
 
-    says = "; ".join(f"{name}: {share(found[:, -1].mean())} at the last step" for name, found in curves.items())
-    return Chart("exact: whole puzzles right", says, draw, (PANEL[0], max(PANEL[1], 0.17 * len(curves) + 0.8)))
+    form = MEASURES[key].form if key in MEASURES else ".1%"
+    says = "; ".join(f"{name}: {found[:, -1].mean():{form}} at the last step" for name, found in curves.items())
+    return Chart(name_of(key), says, draw, (PANEL[0], max(PANEL[1], 0.17 * len(curves) + 0.8)))

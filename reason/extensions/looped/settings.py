@@ -12,6 +12,7 @@ from reason.extensions.looped.loops import RandomLoops
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.losses import TERMS, Term
 from reason.models import FAMILIES, Family
+from reason.report.measures import MEASURES, Measure
 from reason.rollout import SECTIONS
 from reason.settings.base import Need
 
@@ -24,6 +25,7 @@ def _caches(config: Config) -> Iterator[Need]:
     yield Need(causal, "a causal model that keeps keys and values", "model.causal=true")
 
 
+MEASURES["perplexity_by_step"] = Measure("perplexity", ".4g")
 FAMILIES["looped"] = Family(LoopedConfig, LoopedModel)
 SECTIONS["loops"] = RandomLoops
 TERMS |= {

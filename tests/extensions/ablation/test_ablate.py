@@ -14,7 +14,7 @@ from scipy.stats import ttest_rel
 
 from reason.errors import ConfigError
 from reason.extensions.ablation.command import asked, work
-from reason.extensions.ablation.report import chart, difference, summary
+from reason.extensions.ablation.report import chart, difference, measured, summary, table_rows
 from reason.extensions.ablation.variants import Ablation, open_folder
 from reason.report.chart import svg
 
@@ -85,8 +85,13 @@ def test_a_seed_that_one_variant_lacks_is_left_out_of_the_difference() -> None:
     runs = {"base": {0: results(0.5), 1: results(0.7)}, "x=1": {1: results(0.8), 2: results(0.1)}}
     rows = summary(runs)
     assert rows[1]["difference"]["mean"] == pytest.approx(0.1)
-    assert rows[0]["exact"] == {"mean": pytest.approx(0.6), "sd": pytest.approx(0.1414, abs=1e-4)}
+    assert rows[0]["trained"] == {"mean": pytest.approx(0.6), "sd": pytest.approx(0.1414, abs=1e-4)}
     assert "x=1" in svg(chart(runs))
+    for seeds in runs.values():
+        for result in seeds.values():
+            result["perplexity_by_step"] = [100 * result["exact_by_step"][0]]
+    assert table_rows(summary(runs), measured(runs))[1][3] == "45 ± 49.5"
+    assert difference({0: 5, 1: 6.1, 2: 7}, {0: 3, 1: 4, 2: 5}, less=True)["verdict"] == "worse"
 
 
 def test_a_setting_that_counts_in_one_variant_is_varied() -> None:
@@ -174,7 +179,7 @@ def test_it_trains_evaluates_and_says_what_failed(sudoku_4x4: Path, within: Path
     def begun() -> list[int]:
         return [path.stat().st_mtime_ns for path in sorted(runs.glob("*/config.json"))]
 
-    first, stamps = output(words, "h_cycles=1", "all at 0 %", "0.0% exact; 2 of 2 runs"), begun()
+    first, stamps = output(words, "h_cycles=1", "all at 0 %", "exact 0.0%; 2 of 2 runs"), begun()
     assert len(stamps) == 2
     again = output(words)
     assert [line for line in first.splitlines() if "-seed0  " not in line] == again.splitlines()
