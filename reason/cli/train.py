@@ -79,7 +79,7 @@ def _greet(trainer: Trainer) -> None:
         return
     config, world = trainer.config, trainer.world
     size = f"{config.training.steps} steps, {trainer.model.parameter_count():,} parameters"
-    how = ", compiled" if trainer.compiled else ""
+    how = ", compiled" if config.training.compile == "inductor" else ""
     print(f"run {trainer.run}: {size}, {trainer.model.computes_in} on {trainer.device}{how}")
     for reason in trainer.reasons:
         print(reason)

@@ -23,6 +23,7 @@ from reason.files import read_json
 from reason.models import FAMILIES
 from reason.plugins import IMPORTED, installed
 from reason.settings.base import BaseConfig
+from reason.settings.base import leaves as leaves
 
 Changes = dict[str, object]  # {"section.key": value}, each value of the setting's own type
 
@@ -105,13 +106,6 @@ def typed_value(key: str, text: str, family: str) -> object:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError:
         return value
-
-
-def tuples(value: Any) -> Any:
-    """A value of JSON or YAML with its lists as tuples, which is what settings are."""
-    if isinstance(value, dict):
-        return {key: tuples(each) for key, each in value.items()}
-    return tuple(map(tuples, value)) if isinstance(value, list | tuple) else value
 
 
 def changes_between(own: Config, other: Config) -> Changes:
@@ -250,14 +244,6 @@ def flattened(sections: Mapping[str, Any], prefix: str = "") -> Changes:
         field = next((field for family in FAMILIES if (field := _field(key.split("."), family))), None)
         table = field is not None and get_origin(field.annotation) is dict
         flat |= flattened(value, f"{key}.") if isinstance(value, Mapping) and not table else {key: value}
-    return flat
-
-
-def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """{"section.key": value} for every leaf of a config's tree."""
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        flat |= leaves(value, f"{prefix}{key}.") if isinstance(value, dict) and value else {f"{prefix}{key}": value}
     return flat
 
 

@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from reason.config.fits import refuse_unfit
 from reason.data import DataConfig
+from reason.errors import has_controls, printable
 from reason.evaluation.config import EvaluationConfig
 from reason.losses import LossConfig
 from reason.losses.balance import BalanceConfig
@@ -13,7 +14,7 @@ from reason.models import FAMILIES, AnyModelConfig, RecursiveConfig
 from reason.models.base import Reasoner
 from reason.plugins import load_parts
 from reason.rollout import RolloutConfig
-from reason.settings.base import PLAIN, BaseConfig, Outside, Readable, Resumable
+from reason.settings.base import PLAIN, BaseConfig, Outside, Readable, Resumable, leaves
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig
@@ -51,4 +52,9 @@ class Config(BaseConfig):
     @model_validator(mode="after")
     def _sections_fit(self) -> Config:
         refuse_unfit(self)
+        for key, value in leaves(self.model_dump()).items():  # what files cannot hold, or a terminal executes
+            if isinstance(value, int) and abs(value) >= 2**63:
+                raise ValueError(f"{key}: a whole number of at most 63 bits is needed")
+            if isinstance(value, str) and has_controls(value):
+                raise ValueError(f"{key}={printable(value)} holds control characters; leave them out")
         return self

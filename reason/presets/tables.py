@@ -14,7 +14,7 @@ import yaml
 from datasets_gen.maze import Maze
 from datasets_gen.puzzles import Puzzle
 from datasets_gen.sudoku import Sudoku
-from reason.config.overrides import Changes, as_typed, derive, leaves, tuples
+from reason.config.overrides import Changes, as_typed, derive, leaves
 from reason.config.schema import Config
 from reason.data import shape_of_puzzle
 from reason.errors import ConfigError
@@ -36,9 +36,10 @@ def shape_of_made(options: Mapping[str, Any]) -> Shape:
 
 
 class _Yaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML in which 1e-4 is a number, as in YAML 1.2."""
+    """YAML in which 1e-4 is a number, as in YAML 1.2, and a list a tuple, as settings are."""
 
 
+_Yaml.add_constructor("tag:yaml.org,2002:seq", lambda loader, node: tuple(loader.construct_sequence(node, deep=True)))
 _Yaml.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(\.[0-9]+)?e[-+]?[0-9]+"), list("-+0123456789")
 )
@@ -196,5 +197,5 @@ def _row(label: str | int, rows: dict[Any, Any], besides: Changes, names: dict[s
 
 
 def _settings(entry: dict[str, Any], names: dict[str, str]) -> Changes:
-    """The settings of an entry by their full names, also where one stands for a value; its lists as tuples."""
-    return {names.get(key, key): tuples(names.get(str(value), value)) for key, value in entry.items()}
+    """The settings of an entry by their full names, also where one stands for a value."""
+    return {names.get(key, key): names.get(str(value), value) for key, value in entry.items()}

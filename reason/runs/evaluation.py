@@ -23,8 +23,8 @@ from reason.runs.reading import halting_read, idle, idle_lines, refuse_unreadabl
 from reason.runs.results import training_curve
 from reason.runs.sets import require_set
 from reason.settings.base import Mark
+from reason.training.accelerate import compile_networks
 from reason.training.auto import resolve_reading
-from reason.training.compiling import compile_networks, require_inductor
 from reason.training.device import pick_device
 from reason.training.world import device_of_process, joined
 from reason.version import __version__
@@ -81,8 +81,7 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
         config, reasons = resolve_reading(config, data.shape, device, share, steps)
         compiled = config.evaluation.compile == "inductor"
         if compiled:
-            require_inductor(device, "evaluation.compile")
-            compile_networks(trained.model)
+            compile_networks(trained.model, setting="evaluation.compile")
         evaluator = Evaluator(
             trained.model,
             data,

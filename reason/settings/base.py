@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, create_model, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationInfo, create_model, model_validator
 from pydantic.fields import FieldInfo
 
-from reason.errors import ConfigError, has_controls, printable
+from reason.errors import ConfigError
 
 PLAIN = r"^\w[\w.-]{0,99}$"  # the name of a folder, and no way out of it
 
@@ -57,15 +57,6 @@ class BaseConfig(BaseModel):
     """A pydantic model: immutable, unknown keys refused, no inf or NaN."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
-
-    @field_validator("*")
-    @classmethod
-    def _can_be_stored_and_printed(cls, value: Any) -> Any:
-        if isinstance(value, int) and abs(value) >= 2**63:
-            raise ValueError("a whole number of at most 63 bits is needed")
-        if isinstance(value, str) and has_controls(value):
-            raise ValueError(f"{printable(value)} holds control characters; leave them out")
-        return value
 
     @classmethod
     def settings(cls) -> Mapping[str, FieldInfo]:
@@ -131,3 +122,11 @@ def _tabled(section: type[TabledConfig]) -> type[BaseConfig]:
             fields |= section.fields_of(*entry)
         known = _TABLED[section] = entries, create_model(section.__name__, __base__=BaseConfig, **fields)
     return known[1]
+
+
+def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """{"section.key": value} for every leaf of a config's tree."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        flat |= leaves(value, f"{prefix}{key}.") if isinstance(value, dict) and value else {f"{prefix}{key}": value}
+    return flat

@@ -1,4 +1,4 @@
-"""What computes a model faster than plain torch: entries of a table, which extensions fill (`model.fused`)."""
+"""What computes a model faster than torch in eager mode: accelerators of extensions, and torch.compile."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from typing import NamedTuple
 
 import torch
 
+from reason.errors import ConfigError
 from reason.models.base import ModelConfig, Reasoner
 from reason.nn.dtypes import Dtypes
 from reason.plugins import installed
 from reason.training.precision import bfloat16_is_faster
+
+UNROLLED = 32  # sums of fewer numbers are written out on a GPU, 1.75 × as fast (docs/log/performance.md)
+GRAPHS = 64  # of one function: puzzle sizes × kinds of call (with and without gradient, of a full and of a last batch)
 
 
 class Accelerator(NamedTuple):
@@ -20,7 +24,7 @@ class Accelerator(NamedTuple):
     install: Callable[[Reasoner], None]  # into a built model: `RecursiveModel.stepper`, so nothing is left to compile
 
 
-ACCELERATORS: dict[str, Accelerator] = {}  # by name; the first that can compute a model does
+ACCELERATORS: dict[str, Accelerator] = {}  # by name; extensions fill it; the first that can compute a model does
 
 
 def fused(config: ModelConfig) -> bool | str:
@@ -49,3 +53,33 @@ def accelerate(model: Reasoner, config: ModelConfig, computed: Dtypes, device: t
     """Put the accelerator of a model, if it has one, into it."""
     if (found := accelerator(config, computed, device)) is not None:
         found.install(model)
+
+
+def inductor_works(device: torch.device) -> bool:
+    """Can torch.compile generate code here? Asked with the smallest function that needs some."""
+    try:
+        torch.compile(torch.sin, dynamic=False)(torch.ones(2, device=device))
+    except Exception:  # no compiler, no headers, no Triton: each has its own
+        return False
+    return True
+
+
+def compile_networks(model: Reasoner, backend: str = "inductor", setting: str = "training.compile") -> None:
+    """Compile every network call, in place, which `setting` asks for. A graph break is an error (fullgraph).
+
+    On a CPU that is no faster in bfloat16, products are in float32.
+    """
+    device = next(model.parameters()).device
+    if backend == "inductor" and not inductor_works(device):
+        makes = f"{setting}=inductor makes no code for {device} here (on a CPU it needs a C++ compiler)"
+        raise ConfigError(f"{makes}; type {setting}=none")
+    for module in model.modules():
+        if hasattr(module, "widened"):
+            module.widened = device.type == "cpu" and not bfloat16_is_faster()  # type: ignore[assignment]
+    torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, GRAPHS)
+    if device.type != "cpu":
+        from torch._inductor import config  # half a second, only on a GPU
+
+        config.unroll_reductions_threshold = UNROLLED
+    for network in model.networks():
+        network.compile(backend=backend, dynamic=False, fullgraph=True)

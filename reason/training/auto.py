@@ -8,8 +8,7 @@ from reason.config.overrides import Changes, derive, leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models.base import Shape
-from reason.training.accelerate import accelerator, fused, lacking
-from reason.training.compiling import inductor_works
+from reason.training.accelerate import accelerator, fused, inductor_works, lacking
 from reason.training.precision import dtypes
 
 # Numbers that layers write in a whole training, from which compiling (half a minute to a minute) is repaid at 1.2 × the

@@ -23,14 +23,14 @@ from reason.losses.balance import AlgGradNorm
 from reason.models.base import Reasoner
 from reason.rollout import first_carry, supervise
 from reason.training import state
-from reason.training.compiling import make_fast
+from reason.training.accelerate import accelerate, compile_networks
 from reason.training.ema import Ema
 from reason.training.generators import draw_apart, seeds
 from reason.training.interrupt import StopRequest
 from reason.training.log import Meters, log_line, open_log
 from reason.training.monitor import Reading, validate
 from reason.training.optim import Optimizers, unscaled_gradient
-from reason.training.precision import LossScaling
+from reason.training.precision import LossScaling, dtypes
 from reason.training.world import World
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ class Trainer:
         self.world, self.device, self.model = world or World(), data.device, model.to(data.device)
         draw_apart(config.seed, self.world)
         training, rollout = config.training, config.rollout
-        self.compiled = make_fast(model, config, self.device)
+        accelerate(model, config.model, dtypes(training.precision, self.device), self.device)
+        if training.compile == "inductor":
+            compile_networks(model)
 
         # One stream of puzzles and one carry for each set: supervision step number i is on set i mod n. All rows start
         # halted, so the first step replaces the blank puzzles.

@@ -12,7 +12,7 @@ from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator, evaluate
 from reason.evaluation.suite import consumers_of
 from reason.presets import PRESETS
-from reason.training.compiling import compile_networks
+from reason.training.accelerate import compile_networks
 
 CPU = torch.device("cpu")
 SMALL = PRESETS["sudoku-4x4"].shape

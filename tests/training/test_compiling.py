@@ -11,8 +11,8 @@ from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.nn.linear import Linear
-from reason.training import compiling
-from reason.training.compiling import compile_networks
+from reason.training import accelerate
+from reason.training.accelerate import compile_networks
 
 COUNTERS = torch._dynamo.utils.counters
 SHORT = {"model.h_cycles": "1", "model.l_cycles": "1", "model.num_layers": "1"}
@@ -99,7 +99,7 @@ def test_inductor_is_refused_where_no_code_can_be_generated(
         raise RuntimeError("no C++ compiler")
 
     monkeypatch.setattr(torch, "compile", missing)
-    assert not compiling.inductor_works(torch.device("cpu"))
+    assert not accelerate.inductor_works(torch.device("cpu"))
     with pytest.raises(ConfigError, match=r"makes no code for cpu here .*; type training\.compile=none"):
         trainer_of(override(tiny, {"training.compile": "inductor"}), tmp_path / "run")
 

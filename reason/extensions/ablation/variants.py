@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from reason.config.overrides import Changes, derive, tuples, value_text
+from reason.config.overrides import Changes, derive, value_text
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_json, written_beside
@@ -46,7 +46,7 @@ class Ablation(BaseModel):
     @field_validator("shared", "varied", "evaluation")
     @classmethod
     def _lists_as_tuples(cls, settings: Any) -> Any:
-        return tuples(settings)
+        return _tuples(settings)
 
     def evaluations(self) -> dict[str, str | None]:
         """The evaluations of every run by name, and the set of each; None: the run's own."""
@@ -179,3 +179,10 @@ def cell_of(folder: Path, name: str) -> tuple[Ablation, Cell]:
     """The ablation that a folder holds, and its run of that name."""
     ablation = Ablation.model_validate(read_json(folder / SPEC))
     return ablation, next(cell for cell in ablation.cells(folder) if cell.run.name == name)
+
+
+def _tuples(value: Any) -> Any:
+    """A value of JSON with its lists as tuples, which is what settings are."""
+    if isinstance(value, dict):
+        return {key: _tuples(each) for key, each in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
