@@ -285,6 +285,9 @@ def exact_logit(readout: Readout, halting: Halting | None) -> Tensor | None:
     return None if readout.q_halt is None or halting is None else readout.q_halt.float()
 
 
+Clues = Callable[[StepRecord], tuple[Tensor, Tensor] | None]
+
+
 def unroll(
     model: Reasoner,
     batch: Batch,
@@ -294,12 +297,12 @@ def unroll(
     start: Callable[[State], State] | None = None,
     after: Callable[[State], State] | None = None,
     rules: Callable[[StepRecord], Tensor] | None = None,
-    clues: Callable[[StepRecord], tuple[Tensor, Tensor] | None] | None = None,
+    clues: Clues | None = None,
 ) -> Iterator[StepRecord]:
     """Take `steps` steps without halting; `start` may replace the initial state, `after` the state of each step.
 
     rules: of each record, see `StepRecord`. clues: where it returns questions (B, S) and rows (B,), all other rows
-    start anew from their question, and those rows keep their state from then on (`reason.evaluation.decimation`).
+    start anew from their question, and those rows keep their state from then on (`reason.extensions.decimation`).
     """
 
     def begin(inputs: Tensor) -> tuple[Context, State]:

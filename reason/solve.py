@@ -19,13 +19,14 @@ from datasets_gen.puzzles import Puzzle, family_of
 from reason.config.schema import Config
 from reason.data import by_relation, draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
-from reason.evaluation.decimation import Decimation
+from reason.evaluation.config import search_of
 from reason.evaluation.evaluator import PuzzleSeeds, default_steps
 from reason.evaluation.states import random_like
 from reason.evaluation.studies.boards import Thought, think
 from reason.models.base import IGNORE, Batch, Reasoner
 from reason.plugins import load_parts
 from reason.pretrained import card, pretrained_models
+from reason.rollout import Clues
 from reason.runs.directory import read_record, read_shape
 from reason.runs.reading import halting_read
 from reason.training.generators import seeded
@@ -156,7 +157,7 @@ def solve_text(
 ) -> Solution:
     """Solve a puzzle as a person types or draws it.
 
-    steps: at most; none means twice the trained ones, more on larger boards and with decimation. The first step whose
+    steps: at most; none means twice the trained ones, more on larger boards and with a search. The first step whose
     answer keeps the rules is the last. Where none does, the puzzle is solved again until one does, `seconds`
     are over, or `restarts` are made in all, the first included: under random symmetries, in batches, or from random
     states where it has none. A batch that has begun is finished. The answer that keeps the rules after the fewest steps
@@ -181,8 +182,8 @@ def solve_text(
         raise ConfigError(f"the puzzle has {shape.difference(model.shape)}: {mend}")
     # Without a symmetry restarts begin from random states, which help little; a clue more helps if training had some.
     stuck = puzzle.symmetry is None and config.data.hints > 0
-    every = config.evaluation.decimated_every(puzzle.several or stuck, config.rollout.trained_steps)
-    steps = steps or default_steps(config.rollout.trained_steps, shape, model.shape, every)
+    search = search_of(config.evaluation, puzzle, config.rollout.trained_steps, stuck)
+    steps = steps or default_steps(config.rollout.trained_steps, shape, model.shape, search)
     model.add_shape(shape)
     question = completed(model, puzzle, question, steps, device) if puzzle.causal else question
     tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)  # (1, S)
@@ -190,11 +191,9 @@ def solve_text(
     instances = by_relation(None if relations is None else relations[None], shape.structure, device)
     batch = Batch(tokens, unscored, nobody, instances)
 
-    def decimated(questions: torch.Tensor) -> Decimation | None:
+    def clues(questions: torch.Tensor) -> Clues | None:
         none = questions.new_zeros(len(questions), dtype=torch.bool)  # solved: `until` ends at the first solution
-        if every is None:
-            return None
-        return Decimation.of(puzzle, questions, every, config.loss.likelihood, lambda answers: none)
+        return search.clues(puzzle, questions, config.loss.likelihood, lambda answers: none) if search else None
 
     until = partial(_obeys, puzzle=puzzle, question=question, relations=relations)
     attempt = partial(
@@ -203,7 +202,7 @@ def solve_text(
         steps=steps,
         halting=halting_read(config),
         until=until if puzzle.judges and not puzzle.causal else None,
-        decimated=decimated,
+        clues=clues,
     )
     with seeded(config.seed, device):  # a random initial state
         first = Solution(puzzle, question, attempt(batch)[0], relations)

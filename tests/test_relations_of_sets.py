@@ -14,7 +14,6 @@ from datasets_gen.puzzles import puzzle_of
 from datasets_gen.structure import Relation, Structure
 from reason.cli import main
 from reason.data.puzzles import PuzzleData
-from reason.evaluation.decimation import Decimation
 
 LESS = Relation(name="less", places=2)
 SUM = Relation(name="sum", clues=1, highest=9, instances=((0, 1),))
@@ -133,13 +132,14 @@ def test_a_declared_puzzle_is_solved_as_it_is_typed(
     Path("typed.txt").write_text(board)
     capsys.readouterr()
     every = []
-    of = Decimation.of
-    monkeypatch.setattr(Decimation, "of", lambda *given: every.append(given[2]) or of(*given))
+    rule = pytest.importorskip("reason.extensions.decimation.rule").Decimation
+    of = rule.of
+    monkeypatch.setattr(rule, "of", lambda *given: every.append(given[0]) or of(*given))
     assert main(["solve", "run", "typed.txt", "--json", "steps=2", "--restarts", "3"]) in (0, 1)
     told = json.loads(capsys.readouterr().out)
     assert set(every) == {3}  # trained with hints, and no symmetry to restart under
     every.clear()
-    main(["solve", "run", "typed.txt", "steps=2", "--restarts", "1", "evaluation.decimation=none"])
+    main(["solve", "run", "typed.txt", "steps=2", "--restarts", "1", "studies=decimation=none"])
     assert not every
     assert told["task"]["name"] == "futoshiki"
     assert told["rules_hold"] is False  # an untrained network

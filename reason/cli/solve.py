@@ -64,11 +64,11 @@ drawn after steps 1, 2, 4, 8, … and after the last step that changes one.
 Solving stops at the first step whose answer satisfies the rules. If no step does, restarts solve the puzzle again under
 its symmetries (a maze is flipped and rotated), or from other initial states if it has none, until an answer satisfies
 the rules or --seconds have passed; then an exact solver says which solutions the puzzle has. If a puzzle has several
-solutions or no symmetry, its most certain cell becomes a clue every few steps (evaluation.decimation=none turns this
+solutions or no symmetry, its most certain cell becomes a clue every few steps (studies=decimation=none turns this
 off). The exit status is 0 if the last answer satisfies the rules, and 1 if it does not or the puzzle is malformed."""
 
-SETTING = re.compile(r"(steps|device|(data|model|training|evaluation)\.[\w.]*)=")  # a sum may end in '=', too
-READ = tuple(f"evaluation.{name}" for name in ("steps", "decimation", "weights", "checkpoint"))
+SETTING = re.compile(r"(steps|studies|device|(data|model|training|evaluation)\.[\w.]*)=")  # a sum may end in '=', too
+READ = tuple(f"evaluation.{name}" for name in ("steps", "studies", "weights", "checkpoint"))
 FEW = 6  # boards that are all drawn
 
 
@@ -100,7 +100,7 @@ def main(argv: list[str]) -> int:
     name, text = words
     run, own = run_and_config(name)
     puzzles = _puzzles(Path(text), family_of_run(run)) if output else [_text(text)]
-    _, pairs = split_arguments(settings, {"steps": "evaluation.steps"})
+    _, pairs = split_arguments(settings, {"steps": "evaluation.steps", "studies": "evaluation.studies"})
     config = override(own, pairs)
     refuse_unreadable(pairs)
     device = pick_device(config.device)

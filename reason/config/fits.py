@@ -69,8 +69,3 @@ def _needs(config: Config) -> Iterator[Asked]:
     frozen, key = config.optimizer.freeze_embedding_after, "optimizer.freeze_embedding_after"
     what = "an embedding that can be frozen alone"
     yield frozen is None or has("freeze_embedding"), f"{key}={frozen}", what, f"{key}=none"
-
-    # Decimation fills cells in, whatever their order.
-    every, causal = config.evaluation.decimation, getattr(model, "causal", False)
-    what, mend = "a model that sees all cells at once", "model.causal=false, or evaluation.decimation=none"
-    yield not (isinstance(every, int) and causal), f"evaluation.decimation={every}", what, mend

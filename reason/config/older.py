@@ -48,6 +48,7 @@ LEFT: dict[str, object] = {  # settings that left, and settings of extensions, e
     "training.only": "all",
     "training.monitor.split": "validation",
     "evaluation.calibration": "auto",
+    "evaluation.decimation": "auto",
     "evaluation.boards": 6,
     "evaluation.budget": "auto",
     "evaluation.drop": 0.005,

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 from pydantic.fields import FieldInfo
 
 from reason.plugins import installed
 from reason.settings.base import PLAIN, BaseConfig, Need
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from datasets_gen.puzzles import Puzzle
     from reason.config.schema import Config
+    from reason.losses.lm import Likelihood
+    from reason.rollout import Clues
 
 
 class Study(NamedTuple):
@@ -21,7 +26,7 @@ class Study(NamedTuple):
 
     description: str
     needs: Callable[[Config], Iterable[Need]] = lambda config: ()
-    undecimated: bool = False  # does it read steps of a puzzle that stays as it is?
+    plain: bool = False  # does it read steps of a puzzle that stays as it is, so that no search may change it?
     argument: str = ""  # pattern of the argument; "": it takes none
 
 
@@ -36,13 +41,7 @@ class EvaluationConfig(BaseConfig):
         ge=1,
         le=100_000,
         description="T, number of supervision steps (short form: steps=T); none: twice the number in training, more "
-        "for larger boards and with decimation",
-    )
-    decimation: Annotated[int, Field(ge=1)] | Literal["auto"] | None = Field(
-        "auto",
-        description="K: after every K steps the most certain undecided cell becomes a clue, and the puzzle restarts "
-        "from the initial state; if the clues lead to no answer that satisfies the rules, they are removed; auto: "
-        "N_super if puzzles may have several solutions, otherwise none",
+        "for larger boards and searches",
     )
     split: str = Field("test", pattern=PLAIN, description="which split of the data set")
     batch_size: int = Field(256, ge=1, description="puzzles per batch; results change only by rounding")
@@ -81,26 +80,30 @@ class EvaluationConfig(BaseConfig):
                 raise ValueError(f"unknown study {study}; studies are {known or 'none'}; {installed()}")
         return studies
 
-    @model_validator(mode="after")
-    def _steps_without_decimation(self) -> EvaluationConfig:
-        if isinstance(self.decimation, int) and self._undecimated:
-            raise ValueError(
-                f"the study {self._undecimated[0]} reads steps of a puzzle that stays as it is: type "
-                "evaluation.decimation=none, or leave the study out"
-            )
-        return self
-
     @property
     def asked(self) -> dict[str, str]:
         """The arguments of the studies that are made, by name; "" where one takes none."""
         return {name: argument for name, _, argument in (study.partition("=") for study in self.studies)}
 
     @property
-    def _undecimated(self) -> list[str]:
-        return [name for name in self.asked if STUDIES[name].undecimated]
+    def plain(self) -> bool:
+        """Whether a study that is made reads steps of a puzzle that stays as it is."""
+        return any(STUDIES[name].plain for name in self.asked)
 
-    def decimated_every(self, several: bool, trained_steps: int) -> int | None:
-        """Steps between decimations, None: no decimation. several: may the puzzles have several solutions?"""
-        if self.decimation == "auto":
-            return trained_steps if several and not self._undecimated else None
-        return self.decimation
+
+class Search(NamedTuple):
+    """A way to answers beyond steps in a row, which an extension may have for some puzzles."""
+
+    least: int  # steps that it takes, where their number is not asked for
+    # Of a puzzle's family, questions (B, S), a likelihood and what says which answers (B, S) are solutions.
+    clues: Callable[[Puzzle, Tensor, Likelihood, Callable[[Tensor], Tensor]], Clues]
+
+
+SEARCHES: dict[str, Callable[[EvaluationConfig, Puzzle | None, int, bool], Search | None]] = {}  # extensions add theirs
+
+
+def search_of(
+    settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int, stuck: bool = False
+) -> Search | None:
+    """The search for answers to puzzles of a family; `stuck`: plain steps are known to help little."""
+    return next(filter(None, (each(settings, puzzle, trained_steps, stuck) for each in SEARCHES.values())), None)

@@ -22,13 +22,12 @@ from datasets_gen.progress import Progress
 from datasets_gen.puzzles import Puzzle
 from reason.data import PuzzleData, task_of
 from reason.errors import ConfigError
-from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.decimation import Decimation
+from reason.evaluation.config import EvaluationConfig, Search, search_of
 from reason.evaluation.states import mapped, rows_of
 from reason.losses.lm import Likelihood
 from reason.models.base import IGNORE, Readout, Reasoner, Shape, State
 from reason.nn.dtypes import finite
-from reason.rollout import Halting, StepRecord, unroll
+from reason.rollout import Clues, Halting, StepRecord, unroll
 from reason.training.generators import seeded
 from reason.training.world import World
 
@@ -50,7 +49,6 @@ class PuzzleSeeds:
         return torch.from_numpy(drawn).to(z)
 
 
-ROUNDS = 16  # of decimation, where the number of steps is not asked for
 FOR_STARTS = 0  # what a puzzle's random numbers are for; extensions count on
 Columns = Mapping[str, np.ndarray]  # name → array; the last axis is puzzles (of sums: batches)
 
@@ -157,12 +155,12 @@ class Evaluator:
         """T: those asked for, else `default_steps`."""
         if self.settings.steps is not None:
             return self.settings.steps
-        return default_steps(self.trained_steps, self.data.shape, self.model.shape, self.decimated_every)
+        return default_steps(self.trained_steps, self.data.shape, self.model.shape, self.search)
 
     @cached_property
-    def decimated_every(self) -> int | None:
-        """Steps between decimations; None: no decimation."""
-        return self.settings.decimated_every(self.puzzle is not None and self.puzzle.several, self.trained_steps)
+    def search(self) -> Search | None:
+        """The search for answers beyond steps in a row, if any."""
+        return search_of(self.settings, self.puzzle, self.trained_steps)
 
     @cached_property
     def puzzle(self) -> Puzzle | None:
@@ -201,24 +199,15 @@ class Evaluator:
             return None
         return lambda state: mapped(state, PuzzleSeeds(numbers, self.seed, FOR_STARTS, restart).normal)
 
-    def decimation(self, questions: Tensor, rows: Tensor) -> Decimation | None:
+    def clues(self, questions: Tensor, rows: Tensor) -> Clues | None:
         """How questions (B, S), of the puzzles `rows` (B,), get clues on the way; None: not at all.
 
         The rules tell which answers are solutions. The halting head does not know it: trained on puzzles that have a
         solution, it takes answers to a wrong clue for right, and knows one solution of several.
-
-        Raises:
-            ConfigError: the set is of no known family, which would tell open cells.
         """
-        if self.decimated_every is None:
+        if self.search is None or self.puzzle is None:
             return None
-        if self.puzzle is None:
-            raise ConfigError(
-                f"evaluation.decimation={self.decimated_every}: {self.data.directory} is of no known family, so open "
-                "cells are not known; type evaluation.decimation=none"
-            )
-        solved = partial(self._obey, questions, rows)
-        return Decimation.of(self.puzzle, questions, self.decimated_every, self.likelihood, solved)
+        return self.search.clues(self.puzzle, questions, self.likelihood, partial(self._obey, questions, rows))
 
     def own_randomness(self) -> contextlib.AbstractContextManager[None]:
         """Within the block the default generators draw from the seed, each process from a stream of its own."""
@@ -263,7 +252,7 @@ class Evaluator:
                 padded = torch.cat([rows, rows[-1:].expand(size - len(rows))]) if self.fill else rows
                 columns: dict[str, np.ndarray] = {}
                 batch = self.data.take(padded)
-                start, clues = self.start(padded), self.decimation(batch.inputs, padded)
+                start, clues = self.start(padded), self.clues(batch.inputs, padded)
                 for record in unroll(self.model, batch, steps, padded, start=start, rules=self.rules, clues=clues):
                     record = record if len(rows) == len(padded) else _first_rows(record, len(rows))
                     for consumer in consumers:
@@ -293,13 +282,13 @@ class Evaluator:
         return torch.from_numpy(held).to(answers.device)
 
 
-def default_steps(trained_steps: int, shape: Shape, trained: Shape, decimated_every: int | None = None) -> int:
+def default_steps(trained_steps: int, shape: Shape, trained: Shape, search: Search | None = None) -> int:
     """Twice the trained steps, times the ratio of rows where the board is larger: paths grow from cell to cell.
 
-    With decimation as many as 16 rounds take, if these are more. trained: the shape of the run's first set.
+    With a search as many as it takes, if these are more. trained: the shape of the run's first set.
     """
     rows, of = (each.structure.grid[0] if each.structure.grid else 1 for each in (shape, trained))
-    return max(2 * trained_steps * max(1, math.ceil(rows / of)), ROUNDS * (decimated_every or 0))
+    return max(2 * trained_steps * max(1, math.ceil(rows / of)), search.least if search else 0)
 
 
 def evaluate(evaluator: Evaluator, consumers: list[Consumer]) -> dict[str, Any]:

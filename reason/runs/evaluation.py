@@ -12,6 +12,7 @@ from reason.config.overrides import Changes, changes_between, leaves, read_confi
 from reason.config.schema import Config
 from reason.data import PuzzleData, task_of
 from reason.errors import ConfigError
+from reason.evaluation.config import search_of
 from reason.evaluation.evaluator import Evaluator, default_steps, evaluate
 from reason.evaluation.suite import consumers_of, write_report
 from reason.files import read_json
@@ -59,9 +60,8 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     accept_shape(trained.model, data.shape, directory, run)
     if data.shape.num_puzzle_identifiers > 1:
         _refuse_other_names(directory, own, run)
-    puzzle = task_of(data.metadata)
-    every = settings.decimated_every(puzzle is not None and puzzle.several, trained_steps)
-    steps = settings.steps or default_steps(trained_steps, data.shape, trained.model.shape, every)
+    search = search_of(settings, task_of(data.metadata), trained_steps)
+    steps = settings.steps or default_steps(trained_steps, data.shape, trained.model.shape, search)
     if not by_symbol(own.model, data.shape, trained.model.shape):
         _refuse_other_family(directory, data.metadata.task, read_record(run)["task"], run)
     folder = (

@@ -10,10 +10,9 @@ import numpy as np
 import torch
 
 from reason.data import STILL, Moved
-from reason.evaluation.decimation import Decimation
 from reason.evaluation.evaluator import Columns, Consumer
 from reason.models.base import Batch, Reasoner, State
-from reason.rollout import Halting, exact_logit, unroll
+from reason.rollout import Clues, Halting, exact_logit, unroll
 
 
 class Thought(NamedTuple):
@@ -32,18 +31,18 @@ def think(
     start: Callable[[State], State] | None = None,
     moved: Moved = STILL,
     until: Callable[[np.ndarray], np.ndarray] | None = None,
-    decimated: Callable[[torch.Tensor], Decimation | None] = lambda questions: None,
+    clues: Callable[[torch.Tensor], Clues | None] = lambda questions: None,
 ) -> list[Thought]:
     """Every row of a batch through `steps` supervision steps from its initial state, which `start` may change.
 
     `moved`: a symmetry for each row, under which the model sees it; its answers are turned back. `until`: which of the
-    answers (B, S) will do, (B,) bool; the step that gives one is the last. `decimated`: how moved questions (B, S) get
+    answers (B, S) will do, (B,) bool; the step that gives one is the last. `clues`: how moved questions (B, S) get
     clues on the way.
     """
     model.eval()
     batch = batch._replace(inputs=moved.apply(batch.inputs))
     answers, heads = [], []
-    for record in unroll(model, batch, steps, start=start, clues=decimated(batch.inputs)):
+    for record in unroll(model, batch, steps, start=start, clues=clues(batch.inputs)):
         answers.append(moved.undo(record.answer))
         q = exact_logit(record.readout, halting)
         if q is not None:
@@ -80,8 +79,8 @@ class Boards(Consumer):
         solved, failed = examples_of(seen["exact"], SHOWN)
         examples = evaluator.examples[solved + failed]
         batch, start = evaluator.data.take(examples), evaluator.start(examples)
-        decimated = partial(evaluator.decimation, rows=examples)
-        thoughts = think(evaluator.model, batch, evaluator.steps, evaluator.halting, start, decimated=decimated)
+        clues = partial(evaluator.clues, rows=examples)
+        thoughts = think(evaluator.model, batch, evaluator.steps, evaluator.halting, start, clues=clues)
         rows, columns = puzzle.grid_shape
         of_puzzles = {  # of each puzzle
             "example": examples.tolist(),

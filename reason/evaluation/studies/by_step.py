@@ -28,7 +28,7 @@ class Rules(Consumer):
         self._solved = puzzle.solved if puzzle is not None and puzzle.judges else None
         self.steps = evaluator.steps if self._solved is not None else 0
         self._kept = StepColumns(self.steps)
-        self._so_far = evaluator.decimated_every is not None or (puzzle is not None and puzzle.several)
+        self._so_far = evaluator.search is not None or (puzzle is not None and puzzle.several)
 
     def observe(self, record: StepRecord) -> Columns | None:
         """Keep the answers of a batch, then check them."""

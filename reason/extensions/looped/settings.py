@@ -45,6 +45,6 @@ TERMS |= {
     "norm_penalty": Term(norm_penalty, "blind spot: mean square of the states (paper: 0.01)"),
 }  # fmt: skip
 STUDIES["blind_spot"] = Study(
-    "also measure the readout blind spot in float64: norms, radial gradients, clamps", undecimated=True
+    "also measure the readout blind spot in float64: norms, radial gradients, clamps", plain=True
 )
 STUDIES["caches"] = Study("causal models: also decode with each way of sharing keys and values", _caches)

@@ -102,7 +102,7 @@ class Restarts(Consumer):
             rows,
             start=partial(random_like, normal=seeds.normal) if own is None and kind == "initial" else own,
             after=noisy if kind == "noise" else None,
-            clues=evaluator.decimation(inputs, rows),
+            clues=evaluator.clues(inputs, rows),
         )
         seed = int(np.random.default_rng(seeds.keys[0]).integers(2**62))  # of noise that the model draws itself
         with seeded(seed, rows.device):

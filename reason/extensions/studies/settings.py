@@ -17,8 +17,8 @@ def _maps(config: Config) -> Iterator[Need]:
 
 
 STUDIES |= {
-    "policies": Study("calibrate stopping policies", undecimated=True),
-    "probes": Study("probe the dynamics in float64; takes minutes if states are large", _maps, undecimated=True),
+    "policies": Study("calibrate stopping policies", plain=True),
+    "probes": Study("probe the dynamics in float64; takes minutes if states are large", _maps, plain=True),
     "restarts": Study(
         "K answers per puzzle, restarts=K, each at the cost of a pass; they differ in the initial state, the puzzle's "
         "symmetry and noise on the state, or in one of these: restarts=K:initial, K:symmetry, K:noise",

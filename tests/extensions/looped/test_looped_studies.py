@@ -101,7 +101,5 @@ def test_every_part_on_the_page(sums: PuzzleData, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_measured_is_refused(half: Path) -> None:
-    with pytest.raises(ValueError, match="the study blind_spot reads steps of a puzzle that stays"):
-        EvaluationConfig(decimation=2, studies="blind_spot")
     with pytest.raises(ConfigError, match="needs a causal model that keeps keys and values"):
         override(read_config(half / "config.json"), {"evaluation.studies": "caches"})

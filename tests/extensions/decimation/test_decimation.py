@@ -2,7 +2,8 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,12 +12,14 @@ from evaluators import evaluator_of, read, shaken, small
 from torch import Tensor
 
 from reason.cli import main
+from reason.config.overrides import override, read_config
 from reason.context import Context
 from reason.data import PuzzleData
-from reason.evaluation.config import STUDIES, EvaluationConfig, Study
-from reason.evaluation.decimation import DECIDED, Decimation
+from reason.errors import ConfigError
+from reason.evaluation.config import EvaluationConfig, search_of
 from reason.evaluation.evaluator import default_steps
 from reason.evaluation.studies.boards import think
+from reason.extensions.decimation.rule import DECIDED, Decimation
 from reason.models.base import Batch, Readout, Reasoner, Shape
 from reason.rollout import unroll
 
@@ -126,7 +129,7 @@ def test_the_answers_of_a_pass_do_not_depend_on_the_batch(sudoku_4x4: Path) -> N
     torch.manual_seed(0)
     model = shaken(small(data.shape)).eval()
     plain = read(model, data, 6, 5)
-    one, other = (read(model, data, 6, size, decimation=2) for size in (5, 64))
+    one, other = (read(model, data, 6, size, studies="decimation=2") for size in (5, 64))
     for name in ("exact_by_step", "valid_by_step", "held_by_step", "cell_by_step", "loss_by_step"):
         assert one[name] == pytest.approx(other[name], rel=1e-5)
     assert one["cell_by_step"][:2] == plain["cell_by_step"][:2]
@@ -140,48 +143,44 @@ def test_boards_show_what_the_pass_answered(sudoku_4x4: Path) -> None:
     data = PuzzleData(sudoku_4x4, "test")
     torch.manual_seed(1)
     model = shaken(small(data.shape)).eval()
-    evaluator = evaluator_of(model, data, 6, 5, decimation=2)
+    evaluator = evaluator_of(model, data, 6, 5, studies="decimation=2")
     batch = data.take(torch.arange(4))
     with torch.inference_mode():
-        clues = evaluator.decimation(batch.inputs, torch.arange(4))
+        clues = evaluator.clues(batch.inputs, torch.arange(4))
         passed = [record.answer for record in unroll(model, batch, 6, clues=clues)]
-    thoughts = think(model, batch, 6, decimated=partial(evaluator.decimation, rows=torch.arange(4)))
+    thoughts = think(model, batch, 6, clues=partial(evaluator.clues, rows=torch.arange(4)))
     assert (np.stack([thought.answers for thought in thoughts], axis=1) == torch.stack(passed).numpy()).all()
 
 
-@pytest.fixture
-def _study_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A study that reads the steps of a puzzle that stays as it is."""
-    monkeypatch.setitem(STUDIES, "paths", Study("how states move", undecimated=True))
-
-
-@pytest.mark.usefixtures("_study_of_steps")
-def test_measurements_of_a_puzzle_that_stays_are_refused() -> None:
-    with pytest.raises(ValueError, match="the study paths reads steps of a puzzle that stays"):
-        EvaluationConfig(decimation=2, studies="paths")
-
-
-@pytest.mark.usefixtures("_study_of_steps")
 @pytest.mark.parametrize(
-    ("settings", "several", "every"),
+    ("studies", "several", "every"),
     [
-        ({}, True, 8),
-        ({}, False, None),
-        ({"decimation": 3}, False, 3),
-        ({"decimation": None}, True, None),
-        ({"studies": "paths"}, True, None),
+        ("", True, 8),
+        ("", False, None),
+        ("decimation=3", False, 3),
+        ("decimation=none", True, None),
     ],
 )
-def test_puzzles_with_several_solutions_have_it_by_themselves(
-    settings: dict[str, Any], several: bool, every: int | None
-) -> None:
-    assert EvaluationConfig(**settings).decimated_every(several, 8) == every
+def test_puzzles_with_several_solutions_have_it_by_themselves(studies: str, several: bool, every: int | None) -> None:
+    puzzle = SimpleNamespace(several=several)
+    search = search_of(EvaluationConfig(studies=studies or ()), puzzle, 8)  # type: ignore[arg-type]
     shape = Shape(seq_len=9, vocab_size=6)
-    assert default_steps(8, shape, shape, every) == (16 if every is None else max(16, 16 * every))
+    assert (search and search.least) == (every and 16 * every)
+    assert default_steps(8, shape, shape, search) == (16 if every is None else max(16, 16 * every))
+
+
+def test_what_does_not_go_with_it_is_refused(half: Path) -> None:
+    pytest.importorskip("reason.extensions.studies")
+    config = read_config(half / "config.json")
+    with pytest.raises(ConfigError, match="evaluation.studies=decimation needs puzzles that stay as they are"):
+        override(config, {"evaluation.studies": "decimation=2,policies"})
+    assert search_of(EvaluationConfig(studies="policies"), SimpleNamespace(several=True), 8) is None  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="no known family"):
+        search_of(EvaluationConfig(studies="decimation=2"), None, 8)
 
 
 def test_solve_reads_it(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
     puzzle = "1..4" + "." * 12
-    assert main(["solve", str(half), puzzle, "steps=4", "evaluation.decimation=2", "--restarts", "1"]) in (0, 1)
+    assert main(["solve", str(half), puzzle, "steps=4", "studies=decimation=2", "--restarts", "1"]) in (0, 1)
     said = capsys.readouterr()
     assert "changes nothing" not in said.err

@@ -47,7 +47,7 @@ class Decimation:
 
     @classmethod
     def of(
-        cls, puzzle: Puzzle, questions: Tensor, every: int, likelihood: Likelihood, solved: Callable[[Tensor], Tensor]
+        cls, every: int, puzzle: Puzzle, questions: Tensor, likelihood: Likelihood, solved: Callable[[Tensor], Tensor]
     ) -> Decimation:
         """The same, the family of the puzzles telling which cells are given."""
         given = torch.from_numpy(puzzle.given(questions.cpu().numpy())).to(questions.device)

@@ -1,0 +1,1 @@
+"""Decimation: clues that a model gives itself, for puzzles with several solutions."""

@@ -1,0 +1,56 @@
+"""When decimation is made: where it is asked for, and by itself where it helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from reason.errors import ConfigError
+from reason.evaluation.config import SEARCHES, STUDIES, EvaluationConfig, Search, Study
+from reason.settings.base import Need
+
+if TYPE_CHECKING:
+    from datasets_gen.puzzles import Puzzle
+    from reason.config.schema import Config
+
+ROUNDS = 16  # where the number of steps is not asked for
+
+
+def _needs(config: Config) -> Iterator[Need]:
+    if config.evaluation.asked["decimation"] != "none":
+        causal = getattr(config.model, "causal", False)
+        yield Need(not causal, "a model that sees all cells at once", "model.causal=false")
+        yield Need(not config.evaluation.plain, "puzzles that stay as they are for no other study")
+
+
+def search(settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int, stuck: bool) -> Search | None:
+    """A clue after every K steps as asked; else after every N_super where puzzles have several solutions, or `stuck`.
+
+    By itself it is not made beside a study that reads steps of a puzzle that stays as it is.
+    """
+    asked = settings.asked.get("decimation")
+    if asked is None:
+        helps = puzzle is not None and (puzzle.several or stuck) and not settings.plain
+        every = trained_steps if helps else 0
+    else:
+        every = 0 if asked == "none" else int(asked)
+    if not every:
+        return None
+    if puzzle is None:
+        raise ConfigError(
+            "studies=decimation: the set is of no known family, so open cells are not known; leave it out"
+        )
+    from reason.extensions.decimation.rule import Decimation  # torch only where it is needed
+
+    return Search(ROUNDS * every, partial(Decimation.of, every))
+
+
+STUDIES["decimation"] = Study(
+    "after every K steps, decimation=K, the most certain undecided cell becomes a clue, and the puzzle restarts from the "
+    "initial state; if the clues lead to no answer that satisfies the rules, they are removed; decimation=none: never; "
+    "else K is N_super if puzzles may have several solutions",
+    _needs,
+    argument=r"[1-9]\d{0,4}|none",
+)
+SEARCHES["decimation"] = search
