@@ -38,16 +38,14 @@ def search(settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int
     if not every:
         return None
     if puzzle is None:
-        raise ConfigError(
-            "studies=decimation: the set is of no known family, so open cells are not known; leave it out"
-        )
+        raise ConfigError("studies=decimation: the set is of no known family, so open cells are unknown; leave it out")
     from reason.extensions.decimation.rule import Decimation  # torch only where it is needed
 
     return Search(ROUNDS * every, partial(Decimation.of, every))
 
 
 STUDIES["decimation"] = Study(
-    "after every K steps, decimation=K, the most certain undecided cell becomes a clue, and the puzzle restarts from the "
+    "after every K steps, decimation=K, the surest undecided cell becomes a clue, and the puzzle restarts from the "
     "initial state; if the clues lead to no answer that satisfies the rules, they are removed; decimation=none: never; "
     "else K is N_super if puzzles may have several solutions",
     _needs,

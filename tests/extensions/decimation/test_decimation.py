@@ -172,7 +172,7 @@ def test_puzzles_with_several_solutions_have_it_by_themselves(studies: str, seve
 def test_what_does_not_go_with_it_is_refused(half: Path) -> None:
     pytest.importorskip("reason.extensions.studies")
     config = read_config(half / "config.json")
-    with pytest.raises(ConfigError, match="evaluation.studies=decimation needs puzzles that stay as they are"):
+    with pytest.raises(ConfigError, match=r"evaluation\.studies=decimation needs puzzles that stay as they are"):
         override(config, {"evaluation.studies": "decimation=2,policies"})
     assert search_of(EvaluationConfig(studies="policies"), SimpleNamespace(several=True), 8) is None  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="no known family"):
