@@ -16,26 +16,23 @@ from torch import Tensor
 
 from datasets_gen.layout import DatasetError, Metadata, Split, read_metadata, splits_of, write_dataset
 from datasets_gen.structure import Structure
-from reason.config.overrides import derive, flattened, read_config
+from reason.config.describe import refuse_unreadable
+from reason.config.overrides import derive, flattened
 from reason.config.schema import Config
 from reason.data import PuzzleData, shape_of
 from reason.errors import ConfigError
-from reason.models.base import IGNORE, Batch, Reasoner, Shape
-from reason.plugins import extension
+from reason.models.base import IGNORE, Batch, Reasoner
 from reason.presets import preset
-from reason.pretrained import find_run
 from reason.rollout import StepRecord, unroll
 from reason.runs.build import resume as resume_run
 from reason.runs.build import start
-from reason.runs.directory import accept_shape, is_archive, load_run, read_shape
+from reason.runs.directory import accept_shape, load_run, run_and_config
 from reason.runs.evaluation import evaluate_run
-from reason.runs.reading import refuse_unreadable
 from reason.solve import SECONDS, solve_text
 from reason.training.device import own_float32, pick_device
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
 
-WEIGHTS = ("auto", "ema", "raw")
 ONE_AT_A_TIME = threading.RLock()  # of what draws from torch's generators
 
 
@@ -95,10 +92,8 @@ class Dataset:
 
     def batch(self, split: str = "test", rows: int | None = None, device: torch.device | str = "cpu") -> Batch:
         """The first `rows` examples of a split; none: all of them."""
-        if rows is not None and rows < 1:
-            raise ConfigError(f"rows={rows}: at least one is needed; none takes all")
         data = PuzzleData(self.directory, split, pick_device(str(device)))
-        return data.take(torch.arange(min(rows or len(data), len(data)), device=data.device))
+        return data.take(torch.arange(len(data), device=data.device)[:rows])
 
 
 def _split(name: str, *arrays: ArrayLike) -> Split:
@@ -118,7 +113,6 @@ class Run:
     directory: Path
     config: Config = field(repr=False)
     model: Reasoner = field(repr=False)  # in evaluation mode, its weights without gradient
-    shape: Shape = field(repr=False)
     step: int  # optimizer steps of the weights
     weights: str  # "ema" or "raw"
 
@@ -128,7 +122,7 @@ class Run:
         Raises:
             ConfigError: they are no tokens of the model, or not of one shape.
         """
-        device, most = next(self.model.parameters()).device, self.shape.vocab_size
+        device, most = next(self.model.parameters()).device, self.model.shape.vocab_size
         tokens = _tokens("inputs", inputs, most, device)
         answers = torch.full_like(tokens, IGNORE) if labels is None else _tokens("labels", labels, most, device)
         if answers.shape != tokens.shape:
@@ -152,14 +146,12 @@ class Run:
         (`reason.rollout.StepRecord`).
 
         Raises:
-            ConfigError: the puzzles are no tokens of the model, or there is no step.
+            ConfigError: the puzzles are no tokens of the model.
         """
-        if count is not None and count < 1:
-            raise ConfigError(f"count={count}: at least one step is needed")
         batch = puzzles if isinstance(puzzles, Batch) else self.batch(puzzles)
         device = next(self.model.parameters()).device
         batch = batch.each(lambda tensor: tensor.to(device))
-        return unroll(self.model, batch, count or 2 * self.config.rollout.trained_steps)
+        return unroll(self.model, batch, 2 * self.config.rollout.trained_steps if count is None else count)
 
     def solve(
         self, puzzle: str | ArrayLike, steps: int | None = None, restarts: int | None = None, seconds: float = SECONDS
@@ -212,17 +204,13 @@ def load(source: Path | str, *, device: str = "auto", weights: str = "auto", **s
     Raises:
         ConfigError: there is no such run, it is damaged, or a setting cannot change for a trained model.
     """
-    if weights not in WEIGHTS:
-        raise ConfigError(f"weights={weights}: one of {', '.join(WEIGHTS)} is needed")
-    run, changes = find_run(source), flattened(settings)
+    changes = flattened(settings)
     refuse_unreadable(changes)
-    if is_archive(run):
-        run = extension("pack", "archive").unpacked(run, None)
-    config = derive(read_config(run / "config.json"), changes | {"device": device})
-    read_shape(run)
+    run, own = run_and_config(source)
+    config = derive(own, changes | {"device": device})
     with _torch_as_it_was():
         trained = load_run(run, pick_device(device), config, weights)
-    return Run(run, config, trained.model.requires_grad_(False), trained.shape, trained.step, trained.weights)
+    return Run(run, config, trained.model.requires_grad_(False), trained.step, trained.weights)
 
 
 def train(

@@ -16,6 +16,7 @@ import torch
 from datasets_gen.layout import DatasetError
 from datasets_gen.pictures import character_of
 from datasets_gen.puzzles import Puzzle, family_of
+from reason.config.describe import halting_read
 from reason.config.schema import Config
 from reason.data import by_relation, draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
@@ -28,7 +29,6 @@ from reason.plugins import load_parts
 from reason.pretrained import card, pretrained_models
 from reason.rollout import Clues
 from reason.runs.directory import read_record, read_shape
-from reason.runs.reading import halting_read
 from reason.training.generators import seeded
 
 PAD = 0  # of every family, behind a prompt

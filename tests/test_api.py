@@ -177,11 +177,9 @@ REFUSED: dict[str, tuple[Callable[[reason.Run, Path], object], str]] = {  # of a
     "ragged": (lambda run, _: run.steps([[1], [1, 2]], 1), "tokens (B, S) are needed"),
     "fractions": (lambda run, _: run.steps((1.5,) * 16, 1), "whole numbers (B, S) are needed, got float64"),
     "a token": (lambda run, _: run.steps((99,) * 16, 1), "token 99 is outside the model's 0..5"),
-    "no step": (lambda run, _: run.steps(np.ones((1, 16), int), 0), "count=0: at least one step"),
     "no try": (lambda run, _: run.solve(BOARD, restarts=0), "restarts=0: at least 1 is needed"),
     "no time": (lambda run, _: run.solve(BOARD, seconds=-1.0), "seconds=-1.0: at least 0 is needed"),
-    "weights": (lambda run, _: reason.load(run.directory, weights="best"), "weights=best: one of auto, ema, raw"),
-    "no row": (lambda run, data: reason.Dataset(data).batch(rows=0), "rows=0: at least one"),
+    "weights": (lambda run, _: reason.load(run.directory, weights="best"), "evaluation.weights=best: "),
 }
 
 

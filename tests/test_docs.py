@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from reason.cli import CORE
-from reason.config.describe import describe_settings
+from reason.config.describe import describe_settings, refuse_unreadable
 from reason.config.overrides import leaves, override, split_arguments
 from reason.config.schema import Config
 from reason.plugins import COMMANDS, load_extensions
 from reason.presets import PRESETS, preset
-from reason.runs.reading import refuse_unreadable
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from rich.console import Console
 
 from reason.cli.help import Parser
+from reason.config.describe import refuse_unreadable
 from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
 from reason.evaluation.suite import print_results
 from reason.report.section import headline
 from reason.runs.directory import newest_run, run_and_config
 from reason.runs.evaluation import evaluate_run
-from reason.runs.reading import refuse_unreadable
 
 SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps", "studies": "evaluation.studies"}
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from datasets_gen.typed import quoted, typed
 from reason.cli.help import Parser
+from reason.config.describe import idle_lines
 from reason.config.overrides import override, parsed, read_config, split_arguments
 from reason.errors import ConfigError
 from reason.plugins import ELSEWHERE, IMPORTED, command, extension, load_extensions, own_fault
 from reason.presets import preset
 from reason.runs.build import resume, start
 from reason.runs.directory import PACKED, is_archive, newest_run
-from reason.runs.reading import idle_lines
 from reason.training.checkpoint import readable
 from reason.training.loop import Outcome, Trainer
 from reason.training.world import goes_on

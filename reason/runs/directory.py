@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import platform
 import re
-import shlex
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from filelock import FileLock, Timeout
@@ -22,7 +20,7 @@ from reason.errors import ConfigError, first_fault
 from reason.files import read_json, written_beside
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
-from reason.plugins import IMPORTED
+from reason.plugins import IMPORTED, extension
 from reason.pretrained import find_run
 from reason.runs.folders import plain_name
 from reason.training.accelerate import accelerate
@@ -68,13 +66,11 @@ def locked(run: Path) -> AbstractContextManager[Any]:
         ) from None
 
 
-def run_and_config(name: str) -> tuple[Path, Config]:
-    """The folder and the config of a run, or of a model of the package; ConfigError where there is none."""
+def run_and_config(name: Path | str) -> tuple[Path, Config]:
+    """The folder and the config of a run, of its archive, unpacked, or of a model of the package."""
     run = find_run(name)
-    if run.is_file() and is_archive(run):
-        raise ConfigError(
-            f"{run} is an archive: type mkdir DIR && tar xzf {shlex.quote(str(run))} -C DIR, then name DIR"
-        )
+    if is_archive(run):
+        run = extension("pack", "archive").unpacked(run, None)
     return run, read_config(run / "config.json")
 
 
@@ -133,11 +129,9 @@ def refuse_existing(run: Path) -> None:
         raise ConfigError(f"{run} is a file; name a folder with run=DIR")
 
 
-@dataclass(frozen=True)
-class TrainedRun:
+class TrainedRun(NamedTuple):
     """A run, read for evaluation."""
 
-    shape: Shape
     step: int  # optimizer steps of the checkpoint
     weights: str  # "ema" or "raw"
     model: Reasoner
@@ -147,10 +141,6 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     """A run's newest complete checkpoint, or its best, as a model on `device`, which an accelerator may compute.
 
     `config` is the run's, perhaps overridden.
-
-    Raises:
-        ConfigError: there is no checkpoint, no checkpoint is marked as best, it does not fit the config or the device,
-            its weights are not finite, or it has no EMA and one was asked for.
     """
     shape = read_shape(run)
     computed = dtypes(config.training.precision, device)
@@ -160,7 +150,7 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     model = build_model(config.model, shape, *computed)
     load_into(model, folder, which)
     accelerate(model, config.model, computed, device)
-    return TrainedRun(shape, step_of(folder), which, model.to(device).eval())
+    return TrainedRun(step_of(folder), which, model.to(device).eval())
 
 
 def accept_shape(model: Reasoner, shape: Shape, directory: Path | str, run: Path) -> None:
@@ -188,7 +178,7 @@ def which_weights(folder: Path, asked: str) -> str:
     exported = saved_state(folder).exported == "ema"  # an exported checkpoint holds its average alone
     has = {"ema": exported or (folder / "ema.safetensors").exists(), "raw": not exported}
     which = ("ema" if has["ema"] else "raw") if asked == "auto" else asked
-    if not has[which]:
+    if not has.get(which):
         raise ConfigError(f"evaluation.weights={asked}: {folder} keeps none; type evaluation.weights=auto")
     return which
 

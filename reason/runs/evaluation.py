@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from reason.config.describe import has_mark
+from reason.config.describe import halting_read, has_mark, idle, idle_lines, refuse_unreadable
 from reason.config.overrides import Changes, changes_between, leaves, read_config, value_text
 from reason.config.schema import Config
 from reason.data import PuzzleData, task_of
@@ -20,7 +20,6 @@ from reason.models.mixing import by_symbol
 from reason.pretrained import FOLDER
 from reason.runs.directory import ROOT, accept_shape, load_run, read_record
 from reason.runs.folders import plain_name, refuse_other_files, replaced_folder
-from reason.runs.reading import halting_read, idle, idle_lines, refuse_unreadable
 from reason.runs.results import training_curve
 from reason.runs.sets import require_set
 from reason.settings.base import Mark

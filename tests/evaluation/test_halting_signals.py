@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 import torch
 
+from reason.config.describe import halting_read
 from reason.config.overrides import derive
 from reason.evaluation.studies.by_step import halt_signal
 from reason.models.base import Readout
 from reason.presets import preset
 from reason.rollout import exact_logit
-from reason.runs.reading import halting_read
 
 
 @pytest.mark.parametrize(

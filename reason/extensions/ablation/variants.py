@@ -14,13 +14,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from reason.config.describe import refuse_unreadable
 from reason.config.overrides import Changes, derive, value_text
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_json, written_beside
 from reason.presets import preset
 from reason.runs.folders import plain_name
-from reason.runs.reading import refuse_unreadable
 from reason.runs.results import compared
 from reason.training.checkpoint import readable, step_of
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from datasets_gen.typed import Parser, quoted, typed
+from reason.config.describe import refuse_unreadable
 from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
 from reason.extensions.export.model import STORED, export_run
 from reason.files import readable_size
 from reason.report.section import share, shown_steps
 from reason.runs.directory import run_and_config
-from reason.runs.reading import refuse_unreadable
 
 EXPORT = """Export a model, to share it: the weights of a run's newest checkpoint, without the state of training, and a
 model card (card.json, README.md) with its data, seed, command, and accuracy by supervision step.

@@ -19,7 +19,7 @@ import torch
 
 from datasets_gen.layout import read_metadata, splits_of
 from datasets_gen.typed import quoted
-from reason.config.describe import has_mark
+from reason.config.describe import has_mark, refuse_unreadable
 from reason.config.overrides import Changes, as_typed, changes_between, derive, differing, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -28,7 +28,6 @@ from reason.presets import PRESETS
 from reason.runs.directory import chosen_checkpoint, create_run, read_record, read_shape, which_weights
 from reason.runs.evaluation import evaluate_run
 from reason.runs.folders import new_path
-from reason.runs.reading import refuse_unreadable
 from reason.runs.results import is_number
 from reason.runs.sets import names_presets_own_set
 from reason.settings.base import Mark

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from datasets_gen.layout import splits_of
+from reason.config.describe import halting_read
 from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.context import Context
@@ -36,7 +37,6 @@ from reason.pretrained import CARD
 from reason.rollout import Halting, exact_logit, unroll
 from reason.runs.directory import accept_shape, load_run, read_record
 from reason.runs.folders import new_path
-from reason.runs.reading import halting_read
 from reason.training.accelerate import fused
 from reason.training.generators import seeded
 from reason.version import __version__

@@ -135,8 +135,3 @@ def test_archives_that_are_none(damage: Callable[[Path], object], said: str, pac
     error = refusal("train run=a.tar.gz --resume", said)
     assert len(error.splitlines()) == 1
     assert snapshot(here) == before
-
-
-def test_an_archive_is_not_read_in_place(packed: Path, here: Path) -> None:
-    for words in ("evaluate a.tar.gz", "solve a.tar.gz ."):
-        refusal(words, "a.tar.gz is an archive: type mkdir DIR && tar xzf a.tar.gz -C DIR")
