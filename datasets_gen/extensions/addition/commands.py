@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -102,7 +102,7 @@ def addition_splits(
         told = f"of {PATIENCE * BATCH:,} random sums in a row none is new ({found:,} were found before)"
         return f"{told}: ask for fewer, or for more digits" if len(barren) == PATIENCE else None
 
-    kind = Kind(puzzle.operands, lengths, mixed)
+    kind = (puzzle.operands, lengths, mixed)
     found: dict[str, list[Sum]] = distinct(random_chunk, kind, counts, seed, processes, "sums", hopeless)
     splits = {}
     for name, chosen in found.items():
@@ -117,18 +117,13 @@ def addition_splits(
 Sum = tuple[list[int], int]  # the numbers, and the digits of the longest
 
 
-class Kind(NamedTuple):
-    """Which sums, see `addition_splits`."""
-
-    operands: int
-    lengths: dict[str, tuple[int, int]]
-    mixed: bool
-
-
 def random_chunk(chunk: Chunk) -> list[tuple[tuple[int, ...], Sum]]:
-    """(the numbers in order, sum) of `BATCH` random sums; the chunks of a split read one stream in turn."""
-    operands, (fewest, most) = chunk.kind.operands, chunk.kind.lengths[ORDER[chunk.split]]
-    rng, lengths = seeded(chunk.seed, chunk.split), operands if chunk.kind.mixed else 1
+    """(the numbers in order, sum) of `BATCH` random sums; the chunks of a split read one stream in turn.
+
+    The kind of the chunk is operands, lengths and mixed of `addition_splits`.
+    """
+    (operands, digits, mixed), rng = chunk.kind, seeded(chunk.seed, chunk.split)
+    (fewest, most), lengths = digits[ORDER[chunk.split]], operands if mixed else 1
     assert isinstance(rng.bit_generator, np.random.PCG64)
     rng.bit_generator.advance(chunk.number * BATCH * (lengths + operands * most))  # past the chunks before
     sizes = fewest + (rng.random((BATCH, lengths)) * (most - fewest + 1)).astype(int)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, Field, StrictInt, ValidationError, model_validator
+from pydantic import AliasChoices, BaseModel, Field, StrictInt, ValidationError, model_validator
 
 from datasets_gen.arguments import described
 from datasets_gen.extensions.addition.puzzles import MOST_DIGITS, Addition
@@ -20,32 +20,30 @@ EXAMPLE = """\
 """
 
 
-def from_sums(options: argparse.Namespace) -> dict[str, Any]:
-    """The sums of every split, on as many digits as the longest operand has."""
-    sums = {split: read_sums(source) for split, source in by_split(options).items()}
-    puzzle = Addition(max(len(str(n)) for rows in sums.values() for operands in rows for n in operands))
-    splits = {name: split_of_sums(puzzle, rows) for name, rows in sums.items()}
-    return {"splits": splits, **described(puzzle)}
-
-
-class _Line(BaseModel):
-    """A sum as STARS writes it, of which `sum` or `answer` must be there."""
+class _Sum(BaseModel):
+    """A sum as STARS writes it."""
 
     num1: StrictInt = Field(ge=0, lt=10**MOST_DIGITS)
     num2: StrictInt = Field(ge=0, lt=10**MOST_DIGITS)
-    sum: StrictInt | None = None
-    answer: StrictInt | None = None
-    expression: str | None = None
+    sum: StrictInt = Field(validation_alias=AliasChoices("sum", "answer"))
 
     @model_validator(mode="after")
-    def _right(self) -> _Line:
-        text = None if self.expression is None else self.expression.replace(" ", "")
-        if {self.sum, self.answer} - {None} != {self.num1 + self.num2} or text not in (
-            None,
-            f"{self.num1}+{self.num2}",
-        ):
-            raise ValueError("sum, answer or expression is not that of num1 and num2")
+    def _right(self) -> _Sum:
+        if self.sum != self.num1 + self.num2:
+            raise ValueError("it is not the sum of num1 and num2")
         return self
+
+
+def from_sums(options: argparse.Namespace) -> dict[str, Any]:
+    """The sums of every split, on as many digits as the longest operand has; ratings are the digits of the longest."""
+    sums = {split: read_sums(source) for split, source in by_split(options).items()}
+    digits = {split: np.array([len(str(max(operands))) for operands in rows], np.int32) for split, rows in sums.items()}
+    puzzle = Addition(int(max(map(max, digits.values()))))
+    splits = {}
+    for split, rows in sums.items():
+        inputs, labels = zip(*map(puzzle.example, rows), strict=True)
+        splits[split] = Split.of_puzzles(np.array(inputs), np.array(labels), digits[split])
+    return {"splits": splits, **described(puzzle)}
 
 
 def read_sums(path: Path) -> list[list[int]]:
@@ -53,7 +51,7 @@ def read_sums(path: Path) -> list[list[int]]:
     sums = []
     for where, entry in read_objects(path):
         try:
-            row = _Line.model_validate(entry)
+            row = _Sum.model_validate(entry)
         except ValidationError as error:
             first = error.errors()[0]
             raise DatasetError(f"{where}: {' '.join(map(str, first['loc']))}: {first['msg']}") from None
@@ -61,13 +59,6 @@ def read_sums(path: Path) -> list[list[int]]:
     if not sums:
         raise DatasetError(f"{path} holds no sum")
     return sums
-
-
-def split_of_sums(puzzle: Addition, sums: list[list[int]]) -> Split:
-    """The examples of sums; ratings are the digits of the longest operand."""
-    inputs, labels = zip(*(puzzle.example(operands) for operands in sums), strict=True)
-    digits = [len(str(max(operands))) for operands in sums]
-    return Split.of_puzzles(np.array(inputs), np.array(labels), np.array(digits, np.int32))
 
 
 FORMATS["addition-jsonl"] = Format(from_sums, EXAMPLE)

@@ -73,14 +73,9 @@ class Addition(Puzzle):
         return len(str(self.operands * (10**self.digits - 1)))
 
     @property
-    def prompt_len(self) -> int:
-        """Tokens of the longest `a+b= `."""
-        return self.operands * (self.digits + 1) - 1 + 2
-
-    @property
     def seq_len(self) -> int:
-        """Cells S of an example."""
-        return self.prompt_len + self.width + (0 if self.causal else 1)
+        """Cells S of an example: the longest `a+b= `, its sum, and where not causal the end."""
+        return self.operands * (self.digits + 1) + 1 + self.width + (not self.causal)
 
     @property
     def grid_shape(self) -> tuple[int, int]:
@@ -193,10 +188,6 @@ class Addition(Puzzle):
     def given(self, question: np.ndarray) -> np.ndarray:
         """(S,) bool: none: a model is not asked to repeat the question."""
         return np.zeros(question.shape, bool)
-
-    def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
-        """Statistics (N,) by name."""
-        return {"scored cells": (answers != PAD).sum(1)}
 
     def ratings(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
         """Digits of the longest operand (N,)."""
