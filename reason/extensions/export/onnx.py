@@ -161,15 +161,6 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
     return card
 
 
-def first_state(run: Path, config: Config) -> dict[str, np.ndarray] | None:
-    """Where the model draws its first state: the parts (S, D) of the one that `reason solve` begins at; else None."""
-    model = _plain(run, config)
-    if not model.random_start:
-        return None
-    tokens = torch.zeros(1, model.shape.seq_len, dtype=torch.int64)
-    return {name: z[0] for name, z in torch_answers(model, tokens, 1, config.seed).before[0].items()}
-
-
 def _plain(run: Path, config: Config) -> Reasoner:
     """The model of a run in float32, computed by torch: a kernel cannot be traced."""
     plain: dict[str, object] = {"training.precision": "fp32"} | ({"model.fused": False} if fused(config.model) else {})

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
-import tempfile
 import webbrowser
 from pathlib import Path
 
@@ -22,7 +19,6 @@ browser: the page needs no server and no network.
   reason play                                   the models of the package: Sudoku, mazes, sums
   reason play runs/mine                         a run of your own beside them
   reason play --output page.html --no-browser   write the page alone
-  reason play --serve                           show it from this computer: http://127.0.0.1:8000
 
 The page holds ONNX Runtime Web {VERSION}. If the package came without it, it is fetched once from the npm registry
 (33 MB, checked, kept). A run of your own is exported first: that takes minutes, and needs the extra:
@@ -30,13 +26,12 @@ pip install 'recursive-reasoners[onnx]'."""
 
 
 def main(argv: list[str]) -> int:
-    """Write, and open or serve; returns the exit status."""
+    """Write and open; returns the exit status."""
     parser = Parser(prog="reason play", description=PLAY)
     parser.add_argument("run", nargs="*", metavar="RUN", help="a trained run or a folder that reason export wrote")
     parser.add_argument("--output", type=Path, default=Path("play.html"), metavar="FILE", help="default play.html")
     parser.add_argument("--runtime", type=Path, metavar="FILE", help="onnxruntime-web's npm package, fetched elsewhere")
     parser.add_argument("--no-browser", action="store_true", help="do not open the page")
-    parser.add_argument("--serve", nargs="?", type=int, const=8000, metavar="PORT", help="serve the page (8000)")
     arguments = parser.parse_args(argv)
     if arguments.output.is_dir():
         raise ConfigError(f"{arguments.output} is a folder; name a file: --output {arguments.output / 'play.html'}")
@@ -47,8 +42,6 @@ def main(argv: list[str]) -> int:
     with written_beside(arguments.output) as part:
         part.write_text(page, encoding="utf-8")
     print(f"{arguments.output}: {len(models)} models, {len(page) / 1e6:.1f} MB")
-    if arguments.serve is not None:
-        return _serve(page, arguments.serve, not arguments.no_browser)
     if not arguments.no_browser and not webbrowser.open(arguments.output.resolve().as_uri()):
         print("no browser was found; open the file")
     return 0
@@ -66,20 +59,3 @@ def _models(names: list[str]) -> list[Model]:
             models.append(shipped(name) if is_shipped else exported(run, config, name))
     named = {model["name"] for model in models}
     return models + [shipped(name) for name in shown() if name not in named]
-
-
-def _serve(page: str, port: int, opened: bool) -> int:
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "index.html").write_text(page, encoding="utf-8")
-        handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
-        try:
-            server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
-        except (OSError, OverflowError) as error:
-            raise ConfigError(f"port {port} cannot be used ({error}); name another: --serve 8001") from None
-        address = f"http://127.0.0.1:{port}/"
-        print(f"{address}   Ctrl-C ends it", flush=True)
-        if opened:
-            webbrowser.open(address)
-        with server:
-            server.serve_forever()
-    return 0

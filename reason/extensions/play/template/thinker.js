@@ -52,7 +52,6 @@ class Thinker {
       graphs = { start: await Thinker.unpacked(model.files.start), step: await Thinker.unpacked(model.files.step) };
       this.graphs.add(model.name);
     }
-    if (state === null && model.first) state = Object.fromEntries(model.state.map((name) => [name, new Float32Array(Thinker.bytes(model.first[name]).buffer)]));
     const known = { name: model.name, graphs: model.graphs, drawn: model.drawn, state: model.state };
     await this.call("begin", { id, model: known, graphs, tokens: boards.flatMap((board) => board.tokens), shape, numbers, state });
     return id;
