@@ -134,27 +134,10 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
             f"{file} or the config beside it cannot be read ({reason}); save the tensors: "
             "torch.save(model.state_dict(), FILE)"
         ) from None
-    if isinstance(loaded, dict):  # {"model": state_dict, "config": …}
-        stated |= _architecture(loaded.get("config"))
-    weights, taken = _state_dict(loaded, file)
-    return weights, stated, taken
-
-
-def _classes(file: Path) -> str:
-    try:
-        return (
-            ", ".join(sorted(torch.serialization.get_unsafe_globals_in_checkpoint(file)))
-            or "more than names and values"
-        )
-    except Exception:
-        return "no file of torch.save, or other values"
-
-
-def _state_dict(loaded: Any, file: Path) -> tuple[dict[str, Tensor], str]:
-    """The named tensors of what torch.save wrote; in words, where they stood among other things."""
-    if _named_tensors(loaded):
-        return loaded, ""
-    held = {str(key): of for key, of in loaded.items() if _named_tensors(of)} if isinstance(loaded, dict) else {}
+    within: dict[Any, Any] = loaded if isinstance(loaded, dict) else {}  # perhaps {"model": state_dict, "config": …}
+    if _named_tensors(within):
+        return within, stated, ""
+    held = {str(key): of for key, of in within.items() if _named_tensors(of)}
     alone = list(held) if len(held) == 1 else []
     taken = next((key for key in ("ema", "model", "state_dict", *alone) if key in held), None)
     if taken is None:
@@ -163,6 +146,15 @@ def _state_dict(loaded: Any, file: Path) -> tuple[dict[str, Tensor], str]:
             "model alone: torch.save(model.state_dict(), FILE)"
         )
     return held[taken], repr(taken)
+
+
+def _classes(file: Path) -> str:
+    """What a file holds that would run code to be read."""
+    try:
+        names = sorted(torch.serialization.get_unsafe_globals_in_checkpoint(file))
+        return ", ".join(names) or "more than names and values"
+    except Exception:  # torn in its own way
+        return "no file of torch.save, or other values"
 
 
 def _named_tensors(value: Any) -> bool:
