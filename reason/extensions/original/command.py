@@ -112,10 +112,8 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
         ConfigError: the file is missing or not a plain set of tensors.
     """
     if not file.is_file():
-        held = ", ".join(sorted(path.name for path in file.glob("*"))[:9])
-        there = (
-            f"{file} is a folder; name a file of it: {held or 'it is empty'}" if file.is_dir() else f"no file {file}"
-        )
+        files = ", ".join(sorted(path.name for path in file.glob("*"))[:9]) or "it is empty"
+        there = f"{file} is a folder; name a file of it: {files}" if file.is_dir() else f"no file {file}"
         raise ConfigError(f"no weights file is named: {there}")
     stated: dict[str, Any] = {}
     try:
