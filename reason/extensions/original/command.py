@@ -143,7 +143,7 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
             f"{file} holds {', '.join(map(repr, held)) or 'no state_dict, names to tensors'}; save the weights of one "
             "model alone: torch.save(model.state_dict(), FILE)"
         )
-    return held[taken], repr(taken)
+    return held[taken], stated | _architecture(within.get("config")), repr(taken)
 
 
 def _classes(file: Path) -> str:
