@@ -27,7 +27,10 @@ from reason.rollout import StepRecord
 from reason.training.world import World
 
 CANDIDATES = 256  # thresholds tried in a calibration: quantiles of the signal
-DROP = 0.005  # share of puzzles that a calibrated policy may lose against all T steps
+DROP, RISE = (
+    0.005,
+    0.01,
+)  # budgets: the share of puzzles that a policy may lose against all T steps, of perplexity's rise
 
 
 # Those of `signals`, and q and residual, which are columns of the core's consumer `Signals`.
@@ -66,14 +69,21 @@ class Policy(NamedTuple):
 
 
 def outcome(seen: Columns, stops: np.ndarray) -> dict[str, Any]:
-    """What stopping every puzzle after its step (N,) gives: shares, mean and 95th percentile of steps."""
+    """What stopping every puzzle after its step (N,) gives: shares, mean and 95th percentile of steps.
+
+    Of text also the perplexity of a scored token.
+    """
     at = (stops - 1)[None]
 
     def there(name: str) -> float | None:
         return float(np.take_along_axis(seen[name], at, axis=0).mean(dtype=np.float64)) if name in seen else None
 
+    found = {name: there(name) for name in ("exact", "valid", "loss")}
+    if "tokens" in seen:
+        nats = np.take_along_axis(seen["loss"], at, axis=0).astype(np.float64)
+        found["perplexity"] = float(np.exp((nats * seen["tokens"]).sum() / seen["tokens"].sum()))
     return {
-        **{name: there(name) for name in ("exact", "valid", "loss")},
+        **found,
         "mean_steps": float(stops.mean()),
         "p95_steps": float(np.quantile(stops, 0.95, method="higher")),
     }
@@ -88,17 +98,23 @@ def thresholds(values: np.ndarray) -> list[float]:
     return [float(np.nextafter(np.float32(quantiles[0]), np.float32(-np.inf))), *quantiles.tolist(), np.inf]
 
 
-def calibrated(seen: Columns, signal: str) -> Policy:
-    """The lowest threshold that loses at most DROP of the puzzles; it has the fewest mean steps.
+def calibrated(seen: Columns, signal: str, budget: float | None = None) -> Policy:
+    """The lowest threshold that loses at most the budget. A higher one stops nobody earlier.
 
-    A higher one stops nobody earlier.
+    budget: share of the puzzles that are exact after all T steps and may be lost; of text, by how much perplexity may
+    rise, as a share (the blind-spot paper: 0.01).
     """
-    least = seen["exact"][-1].mean() - DROP - 1e-12
+    key = "perplexity" if "tokens" in seen else "exact"
+    best = outcome(seen, np.full(seen["exact"].shape[1], len(seen["exact"])))[key]
+    if key == "exact":
+        least, sign = best - (DROP if budget is None else budget) - 1e-12, 1
+    else:
+        least, sign = -best * (1 + (RISE if budget is None else budget)) - 1e-12, -1
     policies = (Policy(f"{signal}, calibrated", signal, threshold) for threshold in thresholds(seen[signal]))
-    return next(policy for policy in policies if outcome(seen, policy.stops(seen))["exact"] >= least)
+    return next(policy for policy in policies if sign * outcome(seen, policy.stops(seen))[key] >= least)
 
 
-def policies_for(calibration: Columns, trained_steps: int) -> list[Policy]:
+def policies_for(calibration: Columns, trained_steps: int, budget: float | None = None) -> list[Policy]:
     """All T steps, the trained steps, the halting head as trained, and every signal calibrated."""
     steps = len(calibration["exact"])
     found = [Policy(f"fixed {steps}", "fixed", np.inf)]
@@ -106,15 +122,16 @@ def policies_for(calibration: Columns, trained_steps: int) -> list[Policy]:
         found.append(Policy(f"fixed {trained_steps}", "fixed", trained_steps - 0.5))
     if "q" in calibration:
         found.append(Policy("q > 0, as trained", "q", 0.0))
-    return found + [calibrated(calibration, signal) for signal in SIGNALS if signal in calibration]
+    return found + [calibrated(calibration, signal, budget) for signal in SIGNALS if signal in calibration]
 
 
 def frontier(seen: Columns, signal: str) -> list[dict[str, float]]:
-    """Mean steps and exact at every threshold worth trying, for the Pareto plot: equal points once, by mean steps."""
+    """Mean steps and exact, of text perplexity, at every threshold worth trying: equal points once, by mean steps."""
+    key = "perplexity" if "tokens" in seen else "exact"
     policies = (Policy(signal, signal, threshold) for threshold in thresholds(seen[signal]))
     outcomes = (outcome(seen, policy.stops(seen)) for policy in policies)
-    points = {(found["mean_steps"], found["exact"]) for found in outcomes}
-    return [{"mean_steps": mean, "exact": exact} for mean, exact in sorted(points)]
+    points = {(found["mean_steps"], found[key]) for found in outcomes}
+    return [{"mean_steps": mean, key: value} for mean, value in sorted(points)]
 
 
 class Policies(Consumer):
@@ -137,9 +154,11 @@ class Policies(Consumer):
     def result(self, seen: Columns) -> dict[str, Any]:
         """What each policy gives."""
         calibration, tested, source = self._calibration(seen)
+        given = self.evaluator.settings.asked["policies"]
+        budget = float(given) if given else None
         rows = [
             policy._asdict() | outcome(tested, policy.stops(tested))
-            for policy in policies_for(calibration, self.evaluator.trained_steps)
+            for policy in policies_for(calibration, self.evaluator.trained_steps, budget)
         ]
         frontiers = {signal: frontier(tested, signal) for signal in SIGNALS if signal in tested}
         puzzles = tested["exact"].shape[1]
@@ -148,52 +167,66 @@ class Policies(Consumer):
     def _calibration(self, seen: Columns) -> tuple[Columns, Columns, str]:
         """The columns to calibrate on, those to report on, and in words where the first are from."""
         data = self.evaluator.data
-        seen = {name: seen[name] for name in ("exact", "valid", "loss", *SIGNALS) if name in seen}
+        text = hasattr(self.evaluator.puzzle, "bytes_of")
+
+        def read(columns: Columns) -> dict[str, np.ndarray]:
+            kept = {name: columns[name] for name in ("exact", "valid", "loss", *SIGNALS) if name in columns}
+            return kept | ({"tokens": columns["scored"]} if text else {})
+
+        seen = read(seen)
         if data.split != "validation" and "validation" in splits_of(data.directory):
             own = PuzzleData(data.directory, "validation", data.device)
             other = replace(self.evaluator, data=own, world=World())
             with torch.inference_mode():
                 found, _ = other.observe([Accuracy(other), Signals(other), Policies(other)])
-            return found, seen, f"{len(other.examples)} puzzles of the validation split"
+            return read(found), seen, f"{len(other.examples)} puzzles of the validation split"
         if seen["exact"].shape[1] == 1:
             return seen, seen, f"the one puzzle of the {data.split} split"
         halves = [{name: values[:, first::2] for name, values in seen.items()} for first in (0, 1)]
         return halves[0], halves[1], f"every other puzzle of the {data.split} split"
 
 
-COLUMNS = ("policy", "threshold", "exact", "95 % interval", "rules hold", "mean steps", "p95")
-
-
 def _tables(results: Results) -> list[Table]:
     found = results["policies"]
-    rows = [
-        [
-            *(row["name"], "never" if row["threshold"] is None else f"{row['threshold']:.4g}"),
-            *(share(row["exact"]), interval(row["exact"], found["puzzles"])),
-            *cells(row, valid=".1%", mean_steps=".2f", p95_steps=".0f"),
-        ]
-        for row in found["rows"]
-    ]
-    return [Table(f"stopping policies, calibrated on {found['calibrated_on']}", COLUMNS, rows)]
+    text = "perplexity" in found["rows"][0]
+    rows = []
+    for row in found["rows"]:
+        figures = (
+            cells(row, perplexity=".4g")
+            if text
+            else [share(row["exact"]), interval(row["exact"], found["puzzles"]), share(row["valid"])]
+        )
+        threshold = "never" if row["threshold"] is None else f"{row['threshold']:.4g}"
+        rows.append([row["name"], threshold, *figures, *cells(row, mean_steps=".2f", p95_steps=".0f")])
+    measured = ("perplexity",) if text else ("exact", "95 % interval", "rules hold")
+    columns = ("policy", "threshold", *measured, "mean steps", "p95")
+    return [Table(f"stopping policies, calibrated on {found['calibrated_on']}", columns, rows)]
 
 
 def _charts(results: Results) -> list[Chart]:
     found = results["policies"]
+    key = "perplexity" if "perplexity" in found["rows"][0] else "exact"
 
     def draw(axes: Axes) -> None:
         for index, (signal, points) in enumerate(found["frontiers"].items()):
-            mean, exact = [p["mean_steps"] for p in points], [p["exact"] for p in points]
-            axes.plot(mean, exact, label=signal, markevery=max(1, len(points) // 6), **styled(index))
+            mean, values = [p["mean_steps"] for p in points], [p[key] for p in points]
+            axes.plot(mean, values, label=signal, markevery=max(1, len(points) // 6), **styled(index))
             for row in (row for row in found["rows"] if row["signal"] == signal):
                 point = {key: styled(index)[key] for key in ("color", "marker")} | {"ms": 6}
                 point |= {} if row["name"].endswith("calibrated") else {"mfc": "none"}
-                errorbars(axes, [row["mean_steps"]], [row["exact"]], found["puzzles"], **point)
-        shares_axis(axes, "exact", whole=False)
+                if key == "exact":
+                    errorbars(axes, [row["mean_steps"]], [row[key]], found["puzzles"], **point)
+                else:
+                    axes.plot([row["mean_steps"]], [row[key]], **point)
+        if key == "exact":
+            shares_axis(axes, key, whole=False)
+        axes.set_ylabel(key)
         doubling_axis(axes, results["steps"], "mean supervision steps")
         legend(axes)
 
-    says = "; ".join(f"{r['name']}: {share(r['exact'])} after {r['mean_steps']:.1f} steps" for r in found["rows"])
-    return [Chart("exact against mean steps", says, draw)]
+    form = ".1%" if key == "exact" else ".4g"
+    says = "; ".join(f"{r['name']}: {r[key]:{form}} after {r['mean_steps']:.1f} steps" for r in found["rows"])
+    return [Chart(f"{key} against mean steps", says, draw)]
 
 
 def _note(results: Results) -> str:

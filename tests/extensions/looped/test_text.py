@@ -161,7 +161,9 @@ def test_what_cannot_be_written_is_refused(run: Path, words: list[str], said: st
 
 
 def test_an_evaluation_tells_perplexity(run: Path) -> None:
-    output(["evaluate", str(run), "steps=2"], "perplexity by loop", "byte")
+    output(
+        ["evaluate", str(run), "steps=2", "evaluation.studies=policies=0.5"], "perplexity by loop", "byte", "policies"
+    )
     table = next(run.glob("evaluation/*/accuracy_by_step.csv")).read_text().splitlines()
     assert "perplexity" in table[0]
     assert not list(run.glob("evaluation/*/boards.json"))

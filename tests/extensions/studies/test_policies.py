@@ -74,6 +74,26 @@ def test_calibration_finds_the_fewest_steps(signal: str, drop: float, monkeypatc
     assert outcome(seen, chosen)["exact"] >= seen["exact"][-1].mean() - drop - 1e-12
 
 
+@pytest.mark.parametrize(("budget", "rise"), [(None, 1.01), (0.3, 1.3)])
+def test_text_may_lose_a_share_of_its_perplexity(budget: float | None, rise: float) -> None:
+    """Weighted by each window's tokens; exact, which is 0 on text, does not matter."""
+    rng = np.random.default_rng(1)
+    seen = columns(8, 40) | {"tokens": rng.integers(1, 9, (1, 40))}
+    seen |= {"exact": seen["exact"] & False, "loss": 2 + 2 * 0.3 ** np.arange(8)[:, None] + rng.random(40)}
+
+    def perplexity(stops: np.ndarray) -> float:
+        nats = seen["loss"][stops - 1, np.arange(40)]
+        return math.exp((nats * seen["tokens"][0]).sum() / seen["tokens"].sum())
+
+    most = perplexity(np.full(40, 8)) * rise
+    stops = calibrated(seen, "margin", budget).stops(seen)
+    assert 1 < stops.mean() < 8
+    assert outcome(seen, stops)["perplexity"] == pytest.approx(perplexity(stops))
+    fitting = [np.array(by_row(seen, "margin", float(each))) for each in [*np.unique(seen["margin"]), -1e9, math.inf]]
+    assert stops.mean() == min(each.mean() for each in fitting if perplexity(each) <= most)
+    assert P.frontier(seen, "margin")[-1] == {"mean_steps": 8, "perplexity": pytest.approx(most / rise)}
+
+
 def test_the_table_has_every_signal_and_no_q_without_a_head() -> None:
     calibrated = ["fixed, calibrated", "q, calibrated", "margin, calibrated", "residual, calibrated"]
     names = [policy.name for policy in P.policies_for(columns(8, 20), 4)]
