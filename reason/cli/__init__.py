@@ -35,7 +35,6 @@ CORE = {
     "models": Command("reason.cli.models:main", "list the trained models that come with the package"),
     "compare": Command("reason.cli.compare:main", "compare several runs in one table and one plot"),
     "presets": Command("reason.cli.presets:main", "list every preset with its size and source"),
-    "demo": Command("reason.cli.demo:main", "train on 10×10 mazes, then solve larger mazes with the same weights"),
 }
 
 

@@ -20,6 +20,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "arc": (["generate", "import", "arc", "tasks.json", "--output-dir", "set"], 2, "unknown format arc"),
     "decimation": (["evaluate", "run", "studies=decimation=2"], 1, "unknown study decimation=2"),
     "declared": (["generate", "killer", "--output-dir", "set"], 2, "unknown command killer"),
+    "demo": (["demo"], 2, "unknown command demo"),
     "export": (["export", "run", "out"], 2, "unknown command export"),
     "extreme": (["generate", "sudoku", "--mix", "extreme", "--output-dir", "set"], 1, "no extension has such a mix"),
     "figures": (["figures", "run"], 2, "unknown command figures"),

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from conftest import make_set, output, refusal
 
-from reason.cli import demo, main
+from reason.cli import main
+from reason.extensions.demo import command as demo
 
 SHORT = ["training.batch_size=2", "training.compile=none", "model.hidden_size=8"]
 
