@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,14 +31,9 @@ class Relation(BaseModel):
     instances: tuple[tuple[int, ...], ...] = Field((), description="cells of the instances of every puzzle")
     seen: bool = Field(True, description="false: networks do not read it")
 
-    def fault(self, seq_len: int) -> str | None:
-        """Why the instances do not fit S = `seq_len` cells, in words; None: they do."""
-        for index, cells in enumerate(self.instances):
-            distinct = 0 < len(cells) == len(set(cells)) and 0 <= min(cells) <= max(cells) < seq_len
-            if not distinct or (self.places and len(cells) != self.places):
-                cell = f"{self.places or 'some'} different cells of 0..{seq_len - 1}"
-                return f"instance {index} of {self.name} must hold {cell}, got {list(cells)}"
-        return None
+    def fits(self, cells: Sequence[int], seq_len: int) -> bool:
+        """Whether these cells of S = `seq_len` are an instance: different ones, as many as it has places."""
+        return 0 < len(cells) == len({*cells} & {*range(seq_len)}) and len(cells) in (self.places or len(cells),)
 
 
 class Structure(BaseModel):
@@ -86,26 +82,24 @@ class Structure(BaseModel):
 
     def fault(self, seq_len: int, vocab_size: int) -> str | None:
         """Why the structure does not fit S = `seq_len` cells and `vocab_size` tokens, in words; None: it fits."""
-        if self.grid is not None and (min(self.grid) < 1 or self.grid[0] * self.grid[1] != seq_len):
+        if self.grid is not None and (min(self.grid) < 1 or self.cells != seq_len):
             return f"grid {self.grid[0]}x{self.grid[1]} does not hold the {seq_len} cells"
         for name, numbers in self.groups.items():
-            if len(numbers) != seq_len:
-                return f"groups.{name} numbers {len(numbers)} cells, the set has {seq_len}"
-            found = set(numbers)
-            if found != set(range(len(found))):
-                return f"groups.{name} must number its groups 0..n-1 without a gap, got {sorted(found)[:4]}..."
+            if len(numbers) != seq_len or {*numbers} != {*range(len({*numbers}))}:
+                return f"groups.{name} must number the groups of {seq_len} cells 0..n-1 without a gap"
         names = [relation.name for relation in self.relations]
         if len(set(names)) < len(names):
             return f"relations must have different names, got {names}"
-        if broken := next(filter(None, (relation.fault(seq_len) for relation in self.relations)), None):
-            return f"relations: {broken}"
-        if self.symbols and self.values:
-            return "tokens are either symbols, which may be renamed, or values, which have an order"
+        for relation in self.relations:
+            for cells in relation.instances:
+                if not relation.fits(cells, seq_len):
+                    wanted = f"{relation.places or 'some'} different cells of 0..{seq_len - 1}"
+                    return f"relations: an instance of {relation.name} must hold {wanted}, got {[*cells]}"
         tokens = [*self.alphabet, *([] if self.outside is None else [self.outside])]
         if len(set(tokens)) < len(tokens) or len(self.alphabet) == 1 or not set(tokens) <= set(range(vocab_size)):
             return f"symbols or values, two or more, and outside must be different tokens 0..{vocab_size - 1}: {tokens}"
-        if list(self.symbols) != sorted(self.symbols):
-            return f"symbols must be in ascending order, got {list(self.symbols)}"
+        if (self.symbols and self.values) or [*self.symbols] != sorted(self.symbols):
+            return f"tokens are either symbols, in ascending order, or values, got {[*self.symbols]}, {[*self.values]}"
         return None
 
 

@@ -63,7 +63,7 @@ def test_the_groups_of_a_sudoku_are_its_units(size):
     ("changes", "words"),
     [
         ({"grid": (2, 4)}, "grid 2x4"),
-        ({"groups": {"row": (0, 0, 1)}}, "groups.row numbers 3 cells"),
+        ({"groups": {"row": (0, 0, 1)}}, "groups.row must number the groups of 6 cells"),
         ({"groups": {"row": (0, 0, 2, 2, 0, 0)}}, "without a gap"),
         ({"symbols": (1, 9)}, "different tokens 0..3"),
         ({"symbols": (2, 1)}, "ascending"),

@@ -31,20 +31,6 @@ PAGES: dict[str, tuple[int, Changes]] = {  # training puzzles, and what `declare
     "latin-10": (2500, NARROW),
     "sudoku-16": (1000, NARROW | {"training.steps": 2500}),
 }
-MEASURED: dict[str, str] = {
-    "light-up": "Measured (seed 0, n 500, 27 minutes of one core of AMD in bf16 beside other work): 77.8 % exact at "
-    "step 16, 78.2 % at step 64; after 2,500 steps 66.2 and 66.6 %.",
-    "nonogram": "Measured (seed 0, n 500, 33 minutes of one core of AMD in bf16 beside other work): 91.4 % exact at "
-    "step 16, 91.0 % at step 64.",
-    "sudoku-diagonal": "24 clues or more. Measured (seed 0, n 500, 14 minutes of one core of AMD in bf16 beside other "
-    "work): 91.2 % exact at step 16, 93.0 % at step 64.",
-    "sudoku-jigsaw": "24 clues or more. Measured (seed 0, n 500, 16 minutes of one core of AMD in bf16 beside other "
-    "work): 95.2 % exact at step 16, 95.8 % at step 64.",
-    "latin-10": "Measured (seed 0, n 500, 20 minutes of one core of AMD in bf16 beside other work): 94.6 % exact at "
-    "step 16, 96.2 % at step 64.",
-    "sudoku-16": "With open symbols and 2,500 steps. Measured (seed 0, n 500, 14 minutes of one core of AMD in bf16 "
-    "beside other work): 69.8 % exact at step 16, 74.2 % at step 64.",
-}
 
 
 @cache
@@ -91,8 +77,8 @@ def of_page(name: str) -> Config:
 def about(name: str) -> str:
     """The description of a page's preset."""
     summary = (page_named(name).__doc__ or name).split("\n")[0]
-    measured = MEASURED.get(name, "Not measured.")
-    return f"{summary}\n\nA declared puzzle (docs/data.md); one recipe serves all of them. {measured}"
+    told = "A declared puzzle (docs/data.md); one recipe serves all of them, measured in docs/log/structure.md."
+    return f"{summary}\n\n{told}"
 
 
 HERE, TITLE = Path(__file__).parent, "Puzzles declared by their constraints (docs/data.md)"

@@ -12,7 +12,7 @@ from typed_texts import Case, reading_test
 from typed_texts import page as page
 
 from datasets_gen.__main__ import main
-from datasets_gen.extensions.arc.build import arc_splits
+from datasets_gen.extensions.arc.importers import arc_splits
 from datasets_gen.extensions.arc.puzzles import Arc, Augmentation, crop, grid_of, tokens_of
 from datasets_gen.extensions.arc.tasks import tasks_asked
 from datasets_gen.extensions.arc.vote import score
