@@ -7,12 +7,10 @@ necessary, not sufficient.
 
 from __future__ import annotations
 
-from decimal import Decimal, localcontext
-
+import mpmath  # type: ignore[import-untyped]  # comes with torch
 import numpy as np
 
 DIGITS = 400  # of the Routh array: terms of 128 rows cancel to hundreds of digits
-TINY = Decimal(10) ** -DIGITS
 
 
 def log_determinants(jacobian: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -22,31 +20,16 @@ def log_determinants(jacobian: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     the criterion needs a positive leading coefficient (ours).
     """
     eigenvalues = np.linalg.eigvals(np.asarray(jacobian, dtype=np.float64) - np.eye(len(jacobian)))
-    with localcontext() as context:
-        context.prec = DIGITS
-        context.Emin, context.Emax = -(10**9), 10**9
-        coefficients = _polynomial(eigenvalues)
+    with mpmath.workdps(DIGITS):
+        tiny = mpmath.mpf(10) ** -DIGITS
+        polynomial = np.poly(np.array([mpmath.mpc(root) for root in eigenvalues], dtype=object))
+        coefficients = np.array([mpmath.re(each) for each in polynomial], dtype=object)  # roots come in conjugate pairs
         above, row = coefficients[::2], coefficients[1::2]
-        logs, signs, log, sign = [], [], Decimal(0), 1
+        column = []
         for _ in eigenvalues:
-            row += [Decimal(0)] * (len(above) - len(row))
-            first = row[0] or TINY
-            log, sign = log + abs(first).log10(), sign if first > 0 else -sign
-            logs.append(float(log))
-            signs.append(sign)
-            above, row = row, [above[i + 1] - above[0] * row[i + 1] / first for i in range(len(above) - 1)] or [TINY]
-        return np.array(logs), np.array(signs)
-
-
-def _polynomial(roots: np.ndarray) -> list[Decimal]:
-    """The coefficients of Π (λ − root), the highest power first; complex roots come in conjugate pairs."""
-    product = [Decimal(1)]
-    factors = [[Decimal(1), Decimal(-float(r.real))] for r in roots if r.imag == 0]
-    factors += [[Decimal(1), -2 * Decimal(float(r.real)), Decimal(float(abs(r))) ** 2] for r in roots if r.imag > 0]
-    for factor in factors:
-        longer = [Decimal(0)] * (len(product) + len(factor) - 1)
-        for i, a in enumerate(product):
-            for j, b in enumerate(factor):
-                longer[i + j] += a * b
-        product = longer
-    return product
+            row = np.concatenate([row, [mpmath.mpf(0)] * (len(above) - len(row))])
+            column.append(row[0] or tiny)
+            above, row = row, above[1:] - above[0] * row[1:] / column[-1]
+            row = row if len(row) else np.array([tiny], dtype=object)
+        logs = np.cumsum([mpmath.log10(abs(first)) for first in column])
+        return logs.astype(np.float64), np.cumprod(np.sign([float(mpmath.sign(first)) for first in column]))
