@@ -28,8 +28,8 @@ hf upload you/mine models/mine, and hf download you/mine --local-dir runs/mine.
   reason export runs/mine --onnx                             mine-onnx/: two ONNX graphs in float32, without torch
   reason export maze models/maze-onnx --onnx data=data/maze-20x20
 
-The graphs are compared with torch on 20 puzzles; card.json has the result, README.md ten lines of Python that
-solve a puzzle. Needs onnx, onnxscript and onnxruntime: pip install 'recursive-reasoners[onnx]'."""
+The graphs are compared with torch on 20 puzzles; card.json has the result, docs/export.md ten lines of Python
+that solve a puzzle. Needs onnx, onnxscript and onnxruntime: pip install 'recursive-reasoners[onnx]'."""
 
 
 def export(argv: list[str]) -> int:
@@ -60,7 +60,6 @@ def export(argv: list[str]) -> int:
             f"{checked['of']}, {checked['steps']} steps); a step's logits differ by "
             f"{checked['largest_relative_difference']:.1e} at most, relative"
         )
-        print(f"next: {out / 'README.md'}")
         return 0
     card = export_run(run, out, config, arguments.stored, sets)
     print(f"{out}: {card['parameters']:,} parameters of step {card['step']:,}, {readable_size(card['bytes'])}")

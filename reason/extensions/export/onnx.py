@@ -4,7 +4,8 @@
     step.onnx    x, the state            ->  logits (, halt), the next state: one supervision step
 
 float32. The batch is dynamic; so are rows and columns where cells see their neighbours alone (mixer local). card.json
-names what goes in and comes out, and says how far the graphs are from torch.
+names what goes in and comes out, and says how far the graphs are from torch. docs/export.md has the lines of Python
+that solve a puzzle with them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from reason.context import Context
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.states import parts
-from reason.extensions.export.onnx_readme import readme
 from reason.models.base import Batch, Reasoner
 from reason.models.layout import IMPOSSIBLE, LaidOut
 from reason.pretrained import CARD
@@ -100,7 +100,7 @@ def batch_of(tokens: Tensor, identifiers: Tensor | None = None) -> Batch:
 
 
 def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) -> dict[str, Any]:
-    """Write the folder `out`, whole or not at all: two graphs, card.json and README.md; returns the card.
+    """Write the folder `out`, whole or not at all: two graphs and card.json; returns the card.
 
     sets: puzzles of the comparison with torch; without any those that the run was trained on, where they are there,
     else tokens drawn at random.
@@ -157,7 +157,6 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
             "equal": equal,
         }
         (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
-        (folder / "README.md").write_text(readme(card, tokens[0].tolist(), board_of(tokens, card)), encoding="utf-8")
     return card
 
 

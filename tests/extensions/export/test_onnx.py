@@ -20,6 +20,7 @@ from reason.runs.directory import load_run
 
 pytest.importorskip("onnxscript", reason="pip install -e '.[onnx]'")
 pytest.importorskip("onnxruntime", reason="pip install -e '.[onnx]'")
+PAGE = Path(__file__).parents[3] / "docs/export.md"
 NARROW = [
     "model.hidden_size=16", "training.steps=1", "training.batch_size=4", "training.log_every=1", "model.num_layers=1",
 ]  # fmt: skip
@@ -66,10 +67,10 @@ def test_graphs_answer_as_torch_does(name: str, sets: dict[str, Path], tmp_path:
     graphs = [path.read_bytes() for path in out.glob("*.onnx")]
     assert len(graphs) == 2
     assert not any(b".py" in graph for graph in graphs)  # nothing of this machine's files
-    block = re.search(r"```python\n(.*?)```", (out / "README.md").read_text(), re.DOTALL)
+    block = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert block is not None
-    program = block[1].replace('f"{name}.onnx"', f'f"{out}/{{name}}.onnx"')
-    exec(compile(program, "README.md", "exec"), {})
+    program = block[1].replace('f"{name}.onnx"', f'f"{out}/{{name}}.onnx"').replace('"card.json"', f'"{out}/card.json"')
+    exec(compile(program, "export.md", "exec"), {"puzzle": [1] * card["shape"]["seq_len"]})
     assert card["any_size"] == (name == "local")
     assert not card["any_size"] or answers_larger_boards(run, out)
 
