@@ -120,7 +120,7 @@ class Run:
         """Puzzles (B, S), or one (S,), on the model's device; without labels nothing is scored.
 
         Raises:
-            ConfigError: they are no tokens of the model, or not of one shape.
+            ConfigError: they are not tokens of the model, or not of one shape.
         """
         device, most = next(self.model.parameters()).device, self.model.shape.vocab_size
         tokens = _tokens("inputs", inputs, most, device)
@@ -131,7 +131,7 @@ class Run:
         return Batch(tokens, answers, rows if identifiers is None else torch.as_tensor(identifiers).to(rows))
 
     def accept(self, data: Dataset | Path | str) -> None:
-        """Take puzzles of a set's size from now on, beside those of training, where no weight is bound to a size.
+        """Take puzzles of a set's size, too, from now on, where no weight is bound to a size.
 
         Raises:
             ConfigError: the model cannot read them.
@@ -146,7 +146,7 @@ class Run:
         (`reason.rollout.StepRecord`).
 
         Raises:
-            ConfigError: the puzzles are no tokens of the model.
+            ConfigError: the puzzles are not tokens of the model.
         """
         batch = puzzles if isinstance(puzzles, Batch) else self.batch(puzzles)
         device = next(self.model.parameters()).device

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Context:
     """The parameters of the dynamics z ← F(z, x̂), made once per batch by `Reasoner.encode`.
 
-    They stay the same while a row keeps its puzzle. A model without a layout needs x alone: `Context(x)`.
+    They stay the same while a row keeps its puzzle. A model without a layout only needs x: `Context(x)`.
     """
 
     x: Tensor  # (B, S', D): the encoded puzzle x̂; S' = prefix + positions of the cells

@@ -56,7 +56,7 @@ def read_json(path: Path, limit: int = LIMIT) -> Any:
 
 @contextlib.contextmanager
 def written_beside(path: Path) -> Iterator[Path]:
-    """A file to write beside `path`, which takes its place where the block ends well and is removed where it fails."""
+    """A file to write next to `path`, which takes its place where the block ends well and is removed where it fails."""
     part = path.with_name(f".{path.name}.partial")
     try:
         yield part

@@ -123,7 +123,7 @@ def require_imports(files: Iterable[str], run: Path) -> None:
 
 
 def own_recipe(word: str) -> Callable[[], object] | None:
-    """What `FILE.py:NAME` names, its file imported; None for another word; ConfigError where it is no function."""
+    """What `FILE.py:NAME` names, its file imported; None for another word; ConfigError where that cannot be called."""
     file, colon, name = word.rpartition(":")
     if not colon or not file.endswith(".py"):
         return None

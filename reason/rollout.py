@@ -5,7 +5,7 @@ the state goes on to the next step without its gradient (`supervise`):
 
     puzzles   halted rows take new ones, and the initial state        `_refilled`
     states    z ← step(z, x̂), T times where rollout.loops says so
-    readouts  logits and halting values, with the gradient of this step alone
+    readouts  logits and halting values, with the gradient of this step only
     halted    the head says so, or N_super steps are taken            `_halts`
 
 `reason.training.loop` computes the loss of the `Unroll` and updates the weights after every `grad_steps` of these.
@@ -116,7 +116,7 @@ class Unroll:
     batch: Batch
     context: Context
     states: tuple[State, ...]  # after each of the T loops
-    readouts: tuple[Readout, ...]  # of the supervised loops: all T, or the last alone
+    readouts: tuple[Readout, ...]  # of the supervised loops: all T, or only the last
     active: Tensor  # (B,) bool: rows that count; a halted row waiting for its next puzzle does not
     last: Tensor  # (B,) bool: m ≥ N_super
     next_readout: Readout | None = None  # one supervision step further, without gradient, for Q-learning

@@ -57,7 +57,7 @@ def main(argv: list[str]) -> int:
 
 
 def _evaluated(runs: list[str], out: Path) -> list[str]:
-    """Of several, as `runs/*` names them, those with an evaluation; the others are named. One alone is kept."""
+    """Of several, as `runs/*` names them, those with an evaluation; the others are named. A single one is kept."""
     kept = [run for run in runs if Path(run) != out and _results_of(Path(run))]
     if len(runs) == 1 or not kept:
         return runs

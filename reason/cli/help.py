@@ -33,7 +33,7 @@ options
 settings, section.key=value; without a section: seed, device, init_from
 {LISTED}
 
-  python train.py --help model           every setting of a section, or of optimizer.lr alone
+  python train.py --help model           every setting of a section, or only optimizer.lr
   reason presets sudoku-6x6              the settings that a preset changes
 
 Ctrl-C saves and stops; --resume then gives the same numbers as a run that never stopped."""

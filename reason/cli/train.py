@@ -116,8 +116,7 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
     asked = override(chosen.config(), pairs)
     for line in idle_lines(dict(pairs), asked.idle, "this training"):
         print(line)
-    named = Path(run) if run else None
-    return start(asked, named, held, make_data="data.directory" not in pairs)
+    return start(asked, Path(run) if run else None, held, make_data="data.directory" not in pairs)
 
 
 def _restarted(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:

@@ -1,4 +1,4 @@
-"""What the sections of a config ask of each other, beside what each asks of its own settings."""
+"""What the sections of a config ask of each other, in addition to what each asks of its own settings."""
 
 from __future__ import annotations
 

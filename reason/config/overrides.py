@@ -33,10 +33,7 @@ def split_arguments(
 ) -> tuple[list[str], dict[str, str]]:
     """Split a command line into words and `key=value` pairs; `shortcuts` are expanded ("data" → "data.directory").
 
-    A separator before the '=' makes it a path, and so a word: runs/lr=0.1.
-
-    Raises:
-        ConfigError: a key is given twice, or is a misspelt shortcut.
+    A separator before the '=' makes it a path, and so a word: runs/lr=0.1. A key that is given twice is refused.
     """
     words: list[str] = []
     pairs: dict[str, str] = {}
@@ -58,8 +55,8 @@ def split_arguments(
 def derive(base: Config, changes: Changes) -> Config:
     """The config `base` with the settings of `changes` in place, checked as a whole.
 
-    Values have the setting's own type: "2" is no int. A `model.kind` other than the base's starts the model's section
-    from that family's defaults.
+    Values have the setting's own type: the text "2" is refused for an int. A `model.kind` other than the base's starts
+    the model's section from that family's defaults.
 
     Raises:
         ConfigError: an unknown key (the nearest one is named), or a value of the wrong type or range.
@@ -74,12 +71,9 @@ def derive(base: Config, changes: Changes) -> Config:
 
 
 def override(config: Config | dict[str, Any], pairs: Mapping[str, str]) -> Config:
-    """The config with `section.key=value` settings of a command line in place, checked as a whole.
+    """The config with `section.key=value` settings of a command line in place, checked as a whole, as `derive` does.
 
     A plain tree of a config need not be valid before the settings are in place.
-
-    Raises:
-        ConfigError: an unknown key (the nearest one is named), or a value of the wrong type or range.
     """
     tree = config.model_dump() if isinstance(config, Config) else config
     for key, value in pairs.items():
@@ -98,7 +92,7 @@ def parsed(config: Config, pairs: Mapping[str, str]) -> Changes:
 
 
 def typed_value(key: str, text: str, family: str) -> object:
-    """What a command line says of one setting of a family's config; a text that is no such value stays one."""
+    """What a command line says of one setting of a family's config; a text that does not fit stays a text."""
     field = _field(key.split("."), family)
     value = _parsed(text, field)
     kind: Any = Any if field is None else field.annotation
@@ -184,11 +178,7 @@ def _field(path: list[str], family: str) -> FieldInfo | None:
 
 
 def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool = False) -> Config:
-    """A config from its plain tree; with `strict` values must have their setting's type, with no conversion from text.
-
-    Raises:
-        ConfigError: naming the first key at fault, what was got and what is allowed.
-    """
+    """A config from its plain tree; `strict`: no conversion from text. ConfigError names the first key at fault."""
     try:
         return Config.model_validate(tree, strict=strict, context={"strict": strict})
     except ValidationError as error:
@@ -256,11 +246,7 @@ def differing(trees: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def read_config(path: Path | str) -> Config:
-    """A config from the `config` field of a run's config.json, as this version has it.
-
-    Raises:
-        ConfigError: the file is missing or does not hold a config of this version.
-    """
+    """A config from the `config` field of a run's config.json, as this version has it; ConfigError without one."""
     path, missing = Path(path), None
     try:
         record = read_json(path)

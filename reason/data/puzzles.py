@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def task_of(metadata: Metadata) -> Puzzle | None:
     """The puzzle family of a set; None where no family fits: the set still trains, without rules."""
-    from datasets_gen.puzzles import known_puzzle  # compiles rules with numba: not for a config alone
+    from datasets_gen.puzzles import known_puzzle  # compiles rules with numba, which a config does not need
 
     return known_puzzle(metadata)
 

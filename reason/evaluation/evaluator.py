@@ -1,6 +1,6 @@
 """The Evaluator computes every supervision step of a split once; consumers process the records of the steps.
 
-A new study is one file of reason/evaluation/studies, with a Consumer and a Section; both are listed in suite.py.
+A study is a Consumer and a Section, both listed in reason/evaluation/suite.py, to which extensions add theirs.
 """
 
 from __future__ import annotations
@@ -66,11 +66,7 @@ class Consumer:
     place = 0  # consumers act in this order, and so draw their random numbers, whichever extension was loaded first
 
     def __init__(self, evaluator: Evaluator):
-        """Take what is needed of the settings.
-
-        Raises:
-            ConfigError: this model, set or setting cannot be evaluated so.
-        """
+        """Take what is needed of the settings; ConfigError where model, set or setting cannot be evaluated so."""
         self.evaluator = evaluator
 
     def observe(self, record: StepRecord) -> Columns | None:
@@ -78,7 +74,7 @@ class Consumer:
         return None
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """Its part of results.json, from what all consumers kept of all batches; called in the first process alone."""
+        """Its part of results.json, from what all consumers kept of all batches; called in the first process only."""
         return {}
 
 

@@ -21,7 +21,7 @@ from reason.training.world import World
 class SplitMonitor:
     """The first puzzles of a split of each set, in batches of one shape; each process reads its share.
 
-    Random draws (a random initial state) come from seed 0 at every reading and leave training's own stream alone.
+    Random draws (a random initial state) come from seed 0 at every reading and leave training's own stream as it is.
     """
 
     def __init__(self, sets: Sequence[PuzzleData], puzzles: int, steps: int, rows: int, world: World):
@@ -37,18 +37,15 @@ class SplitMonitor:
         try:
             with contextlib.nullcontext() if ema is None else ema.in_place():
                 for data in self.sets:
-                    shares, puzzles = self._read_set(model, data)
+                    made = Evaluator(
+                        model, data, self.settings, self.steps, progress=False, world=self.world, fill=True
+                    )
+                    accuracy = Accuracy(made, first=self.steps)
+                    with made.own_randomness():
+                        found = accuracy.result(made.observe([accuracy])[0])
+                    shares, puzzles = np.array([*found["exact_by_step"], *found["cell_by_step"]]), len(made.examples)
                     sums, count = sums + shares * puzzles, count + puzzles
         finally:
             model.train(training)
         exact, cell = (sums / count).tolist()
         return Reading(step, exact, cell, count, time.perf_counter() - started)
-
-    def _read_set(self, model: Reasoner, data: PuzzleData) -> tuple[np.ndarray, int]:
-        """The shares of exact puzzles and of right cells, (2,), and the number of puzzles."""
-        evaluator = Evaluator(model, data, self.settings, self.steps, progress=False, world=self.world, fill=True)
-        accuracy = Accuracy(evaluator, first=self.steps)
-        with evaluator.own_randomness():
-            seen, _ = evaluator.observe([accuracy])
-        found = accuracy.result(seen)
-        return np.array([*found["exact_by_step"], *found["cell_by_step"]]), len(evaluator.examples)

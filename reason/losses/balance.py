@@ -141,7 +141,7 @@ def measured(index: int, window: int, period: int) -> bool:
     """Is supervision step number `index` (from 0) the measured one of its window?
 
     `period` is N_super times the number of sets. If rows take their steps in phase, step `index` is the same m for all
-    rows, and always measuring the first step of a window could measure m = 1 alone. So the measured place moves by one
+    rows, and always measuring the first step of a window could measure only m = 1. So the measured place moves by one
     after the windows have begun at every place of the period: each m of each set is measured equally often in
     lcm(window, period) updates (ours: the paper does not say at which segment it measures).
     """

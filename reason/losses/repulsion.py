@@ -22,7 +22,7 @@ def repulsion_z(unroll: Unroll) -> Tensor:
 def repulsion(z: Tensor, active: Tensor) -> Tensor:
     """Mean of ⟨u_i, u_j⟩² over pairs i ≠ j of active rows, u = z/‖z‖₂ with each row flattened; a scalar.
 
-    z (B, ...), active (B,) bool. The batch is that of one device (ours). 0 where there is no pair.
+    z (B, ...), active (B,) bool. The batch is that of one device (ours). 0 without a pair.
     """
     u = torch.nn.functional.normalize(at_least_float32(z).flatten(1), dim=1)  # (B, M)
     counted = active.to(u.dtype)

@@ -5,8 +5,8 @@
     state = model.step(state, context)              z_{k+1} = F(z_k, x̂)
     logits = model.readout(state, context).logits   (B, S, V): an answer, after any step
 
-State goes in and comes out as a value, and the module remembers nothing between calls. So `reason.rollout`, which
-trains, evaluates and solves, decides alone how many steps are taken, where the gradient ends and when a row halts.
+State goes in and comes out as a value, and the module remembers nothing between calls. So only `reason.rollout`, which
+trains, evaluates and solves, decides how many steps are taken, where the gradient ends and when a row halts.
 Letters: B rows (puzzles), S cells, S' positions (prefix and cells; with symbols K for each cell), D width, V tokens.
 """
 
@@ -99,7 +99,7 @@ class ModelConfig(BaseConfig):
 
     @property
     def heads(self) -> frozenset[str]:
-        """The values that a Readout has beside the logits: q_halt, q_continue, gate."""
+        """The values that a Readout has in addition to the logits: q_halt, q_continue, gate."""
         return frozenset()
 
     @property
@@ -129,7 +129,7 @@ class ModelConfig(BaseConfig):
 
 
 class Reasoner(nn.Module, ABC):
-    """The four verbs, and what may be asked of some families beside them."""
+    """The four verbs, and what may be asked of some families in addition."""
 
     shape: Shape
     dtype: torch.dtype  # of states; weights are float32
@@ -194,7 +194,7 @@ class Reasoner(nn.Module, ABC):
         return shape == self.shape
 
     def add_shape(self, shape: Shape) -> None:
-        """Take puzzles of this shape, which the model `reads`, beside those that it was built for."""
+        """Take puzzles of this shape, which the model `reads`, in addition to those that it was built for."""
 
     def balance_weights(self) -> list[nn.Parameter]:
         """w of AlgGradNorm: every loss term has a gradient in at least one of them; an empty list: no balancing."""

@@ -25,7 +25,7 @@ class Layout(nn.Module):
     """One puzzle shape: the constants of its geometry, and the way of tokens in and of logits out.
 
     A cell is one position, which embeds its token. With symbols a cell has K positions, and position (s, k) embeds 0:
-    cell s holds symbol k; 1: it holds another one; 2 + i: it holds the i-th of the tokens that are no symbols (Sudoku:
+    cell s holds symbol k; 1: it holds another one; 2 + i: it holds the i-th of the other tokens (Sudoku:
     2 padding, 3 blank). So no weight tells symbols apart, and renamed symbols give the renamed answer.
     """
 
@@ -34,7 +34,7 @@ class Layout(nn.Module):
     spread: Tensor | None  # (S, G)
     kinds: Tensor | None  # (V, K): the embedding of a position for symbol k whose cell holds token v
     columns: Tensor | None  # (K,) the tokens that are symbols
-    others: Tensor | None  # (O,) tokens that are no symbols and may be in an answer
+    others: Tensor | None  # (O,) tokens other than symbols that may be in an answer
 
     def __init__(self, config: MixingConfig, shape: Shape):
         super().__init__()
@@ -137,7 +137,7 @@ def _rotary(config: MixingConfig, shape: Shape) -> Tensor | None:
 def _kinds(shape: Shape) -> np.ndarray:
     same = np.arange(shape.vocab_size)[:, None] == np.array(shape.structure.alphabet)  # (V, K)
     is_symbol = same.any(1)
-    other = 2 + (~is_symbol).cumsum() - 1  # of a token that is no symbol
+    other = 2 + (~is_symbol).cumsum() - 1  # of a token other than a symbol
     return np.where(is_symbol[:, None], (~same).astype(np.int64), other[:, None])
 
 
@@ -184,6 +184,6 @@ class LaidOut(Reasoner):
         return c.size_free and same_weights and c.lacking(shape) is None
 
     def add_shape(self, shape: Shape) -> None:
-        """Keep the constants of this shape, too, beside the weights."""
+        """Keep the constants of this shape, too, next to the weights."""
         if all(layout.shape.seq_len != shape.seq_len for layout in self._known()):
             self.layouts.append(Layout(self.mixing, shape).to(next(self.parameters())))

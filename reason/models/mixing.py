@@ -152,7 +152,7 @@ class MixingConfig(ModelConfig):
         return 2 + shape.vocab_size - len(shape.structure.alphabet) if self.symbols else shape.vocab_size
 
     def others(self, shape: Shape) -> list[int]:
-        """The tokens that are no symbols, where a label may be one, such as a wall: more than padding and blank."""
+        """The tokens other than symbols, where a label may hold one, such as a wall: more than padding and blank."""
         found = sorted(set(range(shape.vocab_size)) - set(shape.structure.alphabet))
         return found if len(found) > 2 else []
 

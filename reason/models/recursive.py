@@ -143,7 +143,7 @@ class RecursiveModel(LaidOut):
             return list(self._states(*self._functions(context), state, context.x, self.config.cycles))
 
     def _functions(self, context: Context) -> tuple[Network, Network]:
-        """F_L and F_H as functions of their argument alone, for the puzzles of `context`."""
+        """F_L and F_H as functions of only their argument, for the puzzles of `context`."""
         geometry, f_h = context.geometry, self.networks()[-1]
         return lambda h: self.f_l(h, geometry), lambda h: f_h(h, geometry)
 
@@ -190,7 +190,7 @@ class RecursiveModel(LaidOut):
         return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
 
     def balance_weights(self) -> list[nn.Parameter]:
-        """The output projection of F_H's last block, and the token embedding (ours, for rep_x, which has x̂ alone)."""
+        """The output projection of F_H's last block, and the token embedding (ours: rep_x only depends on x̂)."""
         return [self.networks()[-1].output, self.tokens.weight]
 
     def freeze_embedding(self) -> None:

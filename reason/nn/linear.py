@@ -53,7 +53,7 @@ class Linear(nn.Module):
         y = (weight.float() @ columns.float()).to(x.dtype) if self._widens(x) else weight @ columns
         return y.view(-1, *x.shape[1:])
 
-    def _widens(self, x: Tensor) -> bool:  # compiled alone, which fuses the casts
+    def _widens(self, x: Tensor) -> bool:  # only where compiled, which fuses the casts
         return self.widened and x.dtype == torch.bfloat16 and torch.compiler.is_compiling()
 
 

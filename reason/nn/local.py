@@ -18,7 +18,7 @@ VON_NEUMANN = [(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)]  # (down, right): a cel
 class LocalMixer(nn.Module):
     """W_o(act(g) ⊙ u), (g, u) = Σ_δ W_δ h_{s+δ} over a neighbourhood of cell s, D → 2I; no size-bound weight.
 
-    moore: the 3×3 cells around, a convolution; von-neumann: five of them, gathered beside one another for one product:
+    moore: the 3×3 cells around, a convolution; von-neumann: five of them, gathered next to each other for one product:
     0.55 of the arithmetic, and compiled 1.5 times as fast.
 
     The mixer reads zeros beyond the edge, and at cells that stand for the outside (the walls of a maze). Such a cell

@@ -16,7 +16,7 @@ def rotary_table(length: int, head_dim: int, base: float = 10_000.0) -> Tensor:
 def rotary_2d_table(grid: tuple[int, int], head_dim: int, base: float = 10_000.0, prefix: int = 0) -> Tensor:
     """The same for the cells of a grid, row by row: half of the frequencies turn with the row, half with the column.
 
-    Scores depend on (row, column) differences alone: one table for every size of grid. Slot i of a `prefix` before the
+    Scores only depend on (row, column) differences: one table for every size of grid. Slot i of a `prefix` before the
     cells lies at row −1 and column i (ours). head_dim is a multiple of 4.
     """
     rows, columns = grid

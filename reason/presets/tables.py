@@ -78,24 +78,15 @@ class Row:
     claimed: str = ""  # as the paper prints it, where it claims something of this row
     changes: Changes = field(default_factory=dict)  # of the table's base
     parameters: str = ""  # as the paper prints them, where it does
-    ours: str = ""  # a decision of this row alone
+    ours: str = ""  # a decision of this row only
     variant: bool = False  # not in the paper: another reading of one of its rows
 
 
-@dataclass(frozen=True)
-class Departure:
-    """What this project does otherwise in the rows whose config has the settings of `where`."""
-
-    where: Changes  # a value, a tuple of values, or the name of a setting that is to have the same value
-    text: str
-
-    def holds(self, config: Config) -> bool:
-        """Whether the config is one of those."""
-        values = leaves(config.model_dump())
-        wanted = {
-            key: each if isinstance(each, tuple) else (values.get(str(each), each),) for key, each in self.where.items()
-        }
-        return all(values[key] in allowed for key, allowed in wanted.items())
+def has(config: Config, where: Changes) -> bool:
+    """Whether a config has these settings: a value, a tuple of values, or the name of one with the same value."""
+    values = leaves(config.model_dump())
+    wanted = {key: each if isinstance(each, tuple) else (values.get(str(each), each),) for key, each in where.items()}
+    return all(values[key] in allowed for key, allowed in wanted.items())
 
 
 @dataclass(frozen=True)
@@ -110,7 +101,7 @@ class PaperTable:
     inherited: str  # what every row has from the paper and the base
     ours: str  # what the table leaves open, and what was decided
     departure: str  # where this project does something else than what the table, its text or its code states
-    departures: tuple[Departure, ...]  # the same, of some rows
+    departures: tuple[tuple[Changes, str], ...]  # the same, of the rows that have the settings
     measure: str = ""  # unit of `Row.claimed`: % exact on Sudoku-Extreme
     claimed: str = ""  # of all rows together
     epochs: int | None = None  # of PUZZLES: optimizer steps follow from B, N_accum and N_grad; none: the base's steps
@@ -140,7 +131,7 @@ class PaperTable:
         claim = f" Claimed: {f'{row.claimed} {self.measure}'.strip()}." if row.claimed else ""
         ours = " ".join(filter(None, (self.ours, row.ours)))
         config = self.config(row)
-        departure = " ".join([*(each.text for each in self.departures if each.holds(config)), self.departure])
+        departure = " ".join([*(text for where, text in self.departures if has(config, where)), self.departure])
         paragraphs = (
             f"{self.paper}: {row.features}.{claim}",
             self.title,
@@ -182,7 +173,7 @@ def _table(every: dict[str, Any], own: dict[str, Any], names: dict[str, str]) ->
     table |= {
         "inherited": table.get("inherited", base.about),
         "ours": "; ".join([*own.get("ours", []), *every.get("ours", [])]),
-        "departures": tuple(Departure(_settings(each["where"], names), each["text"]) for each in departures),
+        "departures": tuple((_settings(each["where"], names), each["text"]) for each in departures),
     }
     return PaperTable(**table, base=base, rows=tuple(_row(label, rows, besides, names) for label in rows))
 

@@ -1,4 +1,4 @@
-"""Charts: their axes, lines, intervals and labels; as an SVG of the page, or beside each other in a PNG."""
+"""Charts: their axes, lines, intervals and labels; as an SVG of the page, or side by side in a PNG."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Chart:
 
 
 def save_png(charts: Sequence[Chart], path: Path) -> None:
-    """Charts beside each other on white: two in a row, four of small ones."""
+    """Charts side by side on white: two in a row, four of small ones."""
     across = min(4 if charts[0].small else 2, len(charts))
     down = -(-len(charts) // across)
     width, height = charts[0].size[0], max(chart.size[1] for chart in charts)

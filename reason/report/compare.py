@@ -1,4 +1,4 @@
-"""Several evaluations beside each other: their figures, and what differs between the runs."""
+"""A comparison of several evaluations: their figures, and what differs between the runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
+from reason.errors import printable
 from reason.report.chart import (
     PANEL,
     Chart,
@@ -28,7 +29,7 @@ from reason.report.page import comparison_page
 from reason.report.section import Results, Table, at_trained, interval, share
 
 COLUMNS = ("", "run", "exact at step 1", "at the trained step", "95 % interval", "at the last step", "rules hold")
-FACTS = (  # of an evaluation, beside the settings of its run
+FACTS = (  # of an evaluation, in addition to the settings of its run
     "preset", "checkpoint_step", "parameters", "weights", "precision", "device", "dataset", "split", "puzzles", "steps",
 )  # fmt: skip
 Settings = Mapping[str, Sequence[Any]]  # {"section.key": the value in each run}
@@ -77,7 +78,8 @@ def differences(evaluations: Sequence[Results], settings: Settings) -> Table:
     """A row for everything that is not alike in all runs: facts of the evaluations, then settings of the runs."""
     facts = {key: [results.get(key, ...) for results in evaluations] for key in FACTS}
     values = facts | {key: found for key, found in settings.items() if key not in facts}  # "auto" says less than a fact
-    rows = [[key, _by_value(found)] for key, found in values.items() if any(value != found[0] for value in found)]
+    unlike = {key: found for key, found in values.items() if any(value != found[0] for value in found)}
+    rows = [[printable(key), _by_value(found)] for key, found in unlike.items()]
     return Table("what differs", ("setting", "in runs"), rows, left=(0, 1))
 
 
@@ -95,7 +97,7 @@ def _text(value: Any) -> str:
         return "–"
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]
-    return f"{value:,}" if isinstance(value, int) else value if isinstance(value, str) else json.dumps(value)
+    return f"{value:,}" if isinstance(value, int) else printable(value) if isinstance(value, str) else json.dumps(value)
 
 
 def alike(evaluations: Sequence[Results]) -> str:

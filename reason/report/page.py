@@ -45,7 +45,7 @@ def page(results: Results, sections: Sequence[Section], charts: Mapping[str, Seq
 
 
 def comparison_page(title: str, tables: Sequence[Table], charts: Sequence[Chart], notes: Sequence[str]) -> str:
-    """The page of several runs beside each other."""
+    """The page that compares several runs."""
     return _ENVIRONMENT.get_template("comparison.html").render(
         title=title, tables=tables, plot=charts, notes=notes, **_parts()
     )

@@ -54,9 +54,6 @@ def start(asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_d
     """A new run; `held` (an ExitStack) holds the lock of its folder and the process group.
 
     run: None for runs/NAME-N, NAME that of the config. make_data: generate a missing set as data.generate says.
-
-    Raises:
-        ConfigError, DatasetError: the folder holds a run, or the config does not fit the set or the machine.
     """
     if run is not None:
         refuse_existing(run)
@@ -76,12 +73,7 @@ def start(asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_d
 
 
 def resume(run: Path, changes: Changes, held: contextlib.ExitStack) -> Trainer:
-    """A run at its newest checkpoint; `changes` are settings that may change, and they stay.
-
-    Raises:
-        ConfigError, DatasetError: a setting may not change, there is no checkpoint, the set is another, or the run is
-            finished.
-    """
+    """A run at its newest checkpoint; `changes` are settings that may change, and they stay."""
     fixed = [key for key in changes if not has_mark(key, Mark.RESUMABLE)]
     if fixed:
         raise ConfigError(
@@ -134,11 +126,7 @@ def _newest(run: Path, world: World) -> Path | None:
 
 
 def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | None = None) -> Trainer:
-    """Check the config against sets and machine, resolve what it leaves open; a trainer before its first step.
-
-    Raises:
-        ConfigError: naming the setting, the reason and what to type.
-    """
+    """Check the config against sets and machine, resolve what it leaves open; a trainer before its first step."""
     world = world or World()
     batch_size, shapes = config.training.batch_size, [part.shape for part in data.parts]
     if batch_size % world.size:

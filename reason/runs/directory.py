@@ -175,7 +175,7 @@ def chosen_checkpoint(run: Path, which: str) -> Path:
 
 def which_weights(folder: Path, asked: str) -> str:
     """ "ema" or "raw": the weights of a checkpoint that are read; "auto" asks for the average where there is one."""
-    exported = saved_state(folder).exported == "ema"  # an exported checkpoint holds its average alone
+    exported = saved_state(folder).exported == "ema"  # an exported checkpoint holds only its average
     has = {"ema": exported or (folder / "ema.safetensors").exists(), "raw": not exported}
     which = ("ema" if has["ema"] else "raw") if asked == "auto" else asked
     if not has.get(which):
@@ -194,7 +194,7 @@ def read_shape(run: Path) -> Shape:
 
 def read_record(run: Path) -> dict[str, Any]:
     """The contents of config.json, which `create_run` wrote; ConfigError where the folder holds no run."""
-    read_config(run / "config.json")  # says what is wrong with a folder that is no run
+    read_config(run / "config.json")  # says what is wrong where the folder is not a run
     record = read_json(run / "config.json")
     if not {"shape", "task", "training_set"} <= record.keys() or not isinstance(record["task"], dict):
         raise ConfigError(f"{run / 'config.json'} lacks shape, task or training_set; put the file back")
@@ -202,7 +202,7 @@ def read_record(run: Path) -> dict[str, Any]:
 
 
 def refuse_no_run(folder: Path, source: str, mend: str) -> None:
-    """Raises ConfigError where what came from `source` is no run, or holds no checkpoint that is whole."""
+    """Raises ConfigError where what came from `source` is not a run, or holds no checkpoint that is whole."""
     try:
         read_record(folder)
     except ConfigError as error:

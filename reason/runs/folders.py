@@ -1,4 +1,4 @@
-"""Folders that are whole or absent: written beside their place, put there by a rename.
+"""Folders that are whole or absent: written next to their place, then renamed.
 
 .NAME.0123abcd.partial    being written; left behind by a process that was killed, removed by a later one
 NAME/.written.json        which files this project wrote there; a folder that holds others is not replaced
@@ -25,7 +25,7 @@ def new_path(out: Path, mend: str) -> Iterator[Path]:
 
     Where `out` is there already, a ConfigError ends with `mend`.
     """
-    place = Path(os.path.abspath(out))  # ".." is no name of a file
+    place = Path(os.path.abspath(out))  # ".." does not name a file
     if os.path.lexists(place):
         raise ConfigError(f"{out} is there already; {mend}")
     with scratch_beside(place) as scratch:
@@ -65,7 +65,7 @@ def refuse_other_files(folder: Path, what: str) -> None:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """Whatever lies below a folder and is no folder."""
+    """Every file below a folder, and every link."""
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not path.is_dir():
             yield path.relative_to(folder).as_posix()
@@ -80,7 +80,7 @@ def _written(folder: Path) -> set[str]:
 
 def plain_name(name: str, what: str) -> str:
     """The name; ConfigError where it is empty, hidden or too long, or a way out of the folder that it is in."""
-    too_long = len(os.fsencode(name)) > 200  # beside it lie names that are longer
+    too_long = len(os.fsencode(name)) > 200  # files next to it have longer names
     if not name or name.startswith(".") or "/" in name or os.sep in name or too_long or has_controls(name):
         raise ConfigError(f"{what}={printable(name[:200])} is no plain folder name")
     return name

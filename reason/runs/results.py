@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from reason.config.overrides import leaves
 from reason.errors import ConfigError, first_fault, printable
@@ -17,20 +17,21 @@ from reason.training.log import read_metrics
 
 LINES = 1000  # of a curve; of a longer one every so many
 TRAINING, MONITOR = ("loss", "exact", "cell"), ("monitor/exact", "monitor/cell")
+Text = Annotated[str, AfterValidator(printable)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Positive = Annotated[int, Field(ge=1, lt=2**63)]
 
 
 class Compared(BaseModel):
-    """The fields of an evaluation that are put beside those of others; the rest is not looked at."""
+    """The fields of an evaluation that are compared with those of others; the rest is ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
-    run: str
-    preset: str
-    dataset: str
-    split: str
+    run: Text
+    preset: Text
+    dataset: Text
+    split: Text
     steps: Positive
     trained_steps: Positive
     checkpoint_step: Count
@@ -39,9 +40,9 @@ class Compared(BaseModel):
     exact_by_step: list[Share]
     cell_by_step: list[Share]
     valid_by_step: list[Share] | None = None
-    weights: str | None = None
-    precision: str | None = None
-    fingerprint: str | None = None  # of the puzzles
+    weights: Text | None = None
+    precision: Text | None = None
+    fingerprint: Text | None = None  # of the puzzles
     settings: dict[str, Any] = {}  # that the evaluation changed
 
     @model_validator(mode="after")
@@ -61,15 +62,7 @@ def compared(results: Any) -> dict[str, Any]:
         where, what, _ = first_fault(error)
         raise ConfigError(f"{where}: {what}" if where else what) from None
     measured = {key: list(map(float, results[key])) for key in MEASURES if isinstance(results.get(key), list)}
-    return {key: _on_one_line(value) for key, value in read.model_dump().items()} | measured
-
-
-def _on_one_line(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {printable(key): _on_one_line(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_on_one_line(inner) for inner in value]
-    return printable(value) if isinstance(value, str) else value
+    return read.model_dump() | measured
 
 
 def settings_of(run: Path, results: dict[str, Any]) -> dict[str, Any]:
@@ -84,12 +77,11 @@ def settings_of(run: Path, results: dict[str, Any]) -> dict[str, Any]:
         found = leaves(read_json(run / "config.json")["config"])
     except (OSError, ConfigError, KeyError, TypeError, AttributeError):
         return {}
-    own: dict[str, Any] = _on_one_line(found)
-    return own | results["settings"]
+    return found | results["settings"]
 
 
 def training_curve(run: Path) -> dict[str, list[list[float]]]:
-    """{"loss": [[step, value], …], "exact": …, "monitor/exact": …} of metrics.jsonl, finite numbers alone."""
+    """{"loss": [[step, value], …], "exact": …, "monitor/exact": …} of metrics.jsonl, only finite numbers."""
     curves: dict[str, list[list[float]]] = {}
     for line in read_metrics(run):
         if is_number(line["step"]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -108,15 +107,12 @@ def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:
 
 
 def fingerprints(trainer: Trainer) -> dict[str, str]:
-    """SHA-256 of what a training reads: of each train split, and of each that chooses the best checkpoint."""
-    watched = trainer.monitor.sets if trainer.monitor is not None else ()
-    return fingerprints_of([*trainer.data.parts, *watched])
+    """SHA-256 of what a training reads, each train split and each that chooses the best checkpoint.
 
-
-def fingerprints_of(read: Sequence[PuzzleData]) -> dict[str, str]:
-    """SHA-256 of splits by their names: "train", "train 2" of a second set, "validation"."""
+    By their names: "train", "train 2" of a second set, "validation".
+    """
     found: dict[str, str] = {}
-    for data in read:
+    for data in (*trainer.data.parts, *(trainer.monitor.sets if trainer.monitor is not None else ())):
         before = sum(name.split()[0] == data.split for name in found)
         found[f"{data.split} {before + 1}" if before else data.split] = data.fingerprint
     return found

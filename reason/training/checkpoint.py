@@ -138,7 +138,7 @@ def save_checkpoint(
                 contiguous = {key: value.detach().cpu().contiguous() for key, value in held.items()}
                 save_file(contiguous, scratch / f"{name}.safetensors")
         (scratch / "state.json").write_text(json.dumps(skeleton), encoding="utf-8")
-        for path in scratch.glob("*.safetensors"):  # written readable by their owner alone
+        for path in scratch.glob("*.safetensors"):  # safetensors lets only their owner read them
             path.chmod((scratch / "state.json").stat().st_mode)
         seal(scratch)
         for path in (*scratch.iterdir(), scratch):
@@ -216,7 +216,7 @@ def load_fitting(model: nn.Module, weights: Mapping[str, Tensor], source: str, m
 def refuse_other_config(saved: dict[str, Any], present: dict[str, Any], folder: Path) -> None:
     """Raises ConfigError where a setting of a checkpoint's config is another in the present one, and may not be.
 
-    A setting that only one of the two has, because of another version, is no difference.
+    A setting that only one of the two has, because of another version, does not count.
     """
     now = leaves(renewed(present))
     for key, was in leaves(renewed(saved)).items():

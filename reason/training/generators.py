@@ -27,12 +27,8 @@ def draw_apart(seed: int, world: World) -> None:
 
 def random_state(device: torch.device) -> dict[str, Tensor]:
     """The states of the default generators, the CPU's and the device's."""
-    state = {"cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        state["cuda"] = torch.cuda.get_rng_state(device)
-    elif device.type == "mps":
-        state["mps"] = torch.mps.get_rng_state()
-    return state
+    others = {"cuda": lambda: torch.cuda.get_rng_state(device), "mps": torch.mps.get_rng_state}
+    return {"cpu": torch.get_rng_state()} | {kind: get() for kind, get in others.items() if kind == device.type}
 
 
 def restore_random_state(state: Mapping[str, Tensor], device: torch.device) -> None:

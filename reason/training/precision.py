@@ -19,7 +19,7 @@ _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def dtypes(precision: Precision, device: torch.device) -> Dtypes:
-    """What a precision comes to on a device.
+    """The types that a precision means on a device.
 
     fp32, bf16 and fp16 hold for states and products alike, as in the code of HRM and TRM. amp-bf16 and amp-fp16 are
     torch.autocast, CMM's "AMP": states, noise and residual sums stay float32, products are halved. fp16 in either form

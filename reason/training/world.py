@@ -85,7 +85,7 @@ def several() -> bool:
 
 
 def joined(device: torch.device) -> contextlib.AbstractContextManager[World]:
-    """The process group of torchrun; without torchrun, this process alone."""
+    """The process group of torchrun; without torchrun, only this process."""
     return extension("torchrun", "world").joined(device) if several() else contextlib.nullcontext(World())
 
 
