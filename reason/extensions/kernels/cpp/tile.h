@@ -5,9 +5,9 @@
 
 namespace {
 
-template <int M, int V = VECTORS>
+template <int M>
 struct Tile {
-    F sum[M][V];
+    F sum[M][VECTORS];
 
     // Of M rows at `a`, `stride` numbers apart, and a panel of B, over K numbers (a multiple of STEP) `along` apart.
     INLINE void product(const number* a, long stride, const number* panel, long K, long along = 1) {
@@ -22,12 +22,12 @@ struct Tile {
 
     INLINE void add(const number* a, long stride, const number* panel, long K, long along = 1) {
         for (long k = 0; k < K; k += STEP, panel += STEP * WIDTH) {
-            Packed b[V];
-            for (int v = 0; v < V; v++) b[v] = packed(panel + STEP * LANES * v);
+            Packed b[VECTORS];
+            for (int v = 0; v < VECTORS; v++) b[v] = packed(panel + STEP * LANES * v);
 #pragma GCC unroll 12
             for (int m = 0; m < M; m++) {
                 const Packed row = spread(a + m * stride + k * along);
-                for (int v = 0; v < V; v++) sum[m][v] = dot(sum[m][v], row, b[v]);
+                for (int v = 0; v < VECTORS; v++) sum[m][v] = dot(sum[m][v], row, b[v]);
             }
         }
     }
@@ -37,7 +37,7 @@ struct Tile {
 #pragma GCC unroll 12
         for (int m = 0; m < M; m++)
 #pragma GCC unroll 4
-            for (int v = 0; v < V; v++)
+            for (int v = 0; v < VECTORS; v++)
                 if (LANES * v < columns) put(y + m * stride + LANES * v, sum[m][v]);
     }
 };
@@ -66,18 +66,13 @@ struct All {
 // y (rows, N) = A (rows, K) · B, in panels; only tiles that are `wanted`, of a row, a number of rows and a column.
 template <class Wanted = All>
 inline void multiply(long rows, long K, long N, const number* a, long stride, const number* b, number* y, long y_stride, Wanted wanted = {}) {
-    const auto product = [&](auto tile, long row, long n) {
-        if (!wanted(row, int(sizeof tile.sum / sizeof *tile.sum), n)) return;
-        tile.product(a + row * stride, stride, b + n * K, K);
-        tile.store(y + row * y_stride + n, y_stride, N - n);
-    };
     for (long n = 0; n < N; n += WIDTH)
-        if (N - n > HALF) in_tiles(rows, [&](auto m, long row) { product(Tile<m>(), row, n); });
-        else {  // half as wide, twice as high: as many sums
-            long row = 0;
-            for (; row + 2 * ROWS <= rows; row += 2 * ROWS) product(Tile<2 * ROWS, VECTORS / 2>(), row, n);
-            in_tiles(rows - row, [&](auto m, long rest) { product(Tile<m, VECTORS / 2>(), row + rest, n); });
-        }
+        in_tiles(rows, [&](auto M, long row) {
+            if (!wanted(row, M, n)) return;
+            Tile<M> tile;
+            tile.product(a + row * stride, stride, b + n * K, K);
+            tile.store(y + row * y_stride + n, y_stride, N - n);
+        });
 }
 
 // The columns of a panel from `first` on, whose numbers k, k + 1, … are neighbours at w[n·across + k].
