@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from datasets_gen.plugins import Extensions
+from datasets_gen.plugins import Extensions, nearest
 from reason.errors import ConfigError
 
 OWN = Extensions("reason", Path(__file__).parent)
@@ -77,7 +77,8 @@ def import_file(file: Path | str) -> ModuleType:
     name = f"own_{path.stem}"  # never that of a module which is there
     spec = importlib.util.spec_from_file_location(name, path)
     if path.suffix != ".py" or not path.is_file() or spec is None or spec.loader is None:
-        raise ConfigError(f"{file} is no Python file; name one that ends in .py")
+        near = nearest(path.name, (beside.name for beside in path.parent.glob("*.py")))
+        raise ConfigError(f"{file} is no Python file; {near}name one that ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = IMPORTED[str(path)] = module
     try:

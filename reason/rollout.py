@@ -26,6 +26,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from reason.context import Context
+from reason.errors import ConfigError
 from reason.models.base import IGNORE, Batch, Readout, Reasoner, State
 from reason.settings.base import BaseConfig, TabledConfig
 from reason.settings.loops import LoopsConfig
@@ -140,6 +141,11 @@ def first_carry(model: Reasoner, batch: Batch, config: RolloutConfig | None = No
     rows, device = len(batch.inputs), batch.inputs.device
     with torch.no_grad():
         state = model.initial_state(model.encode(batch))
+    if wrong := [name for name, tensor in state._asdict().items() if tensor.shape[:1] != (rows,)]:
+        shape = tuple(getattr(state, wrong[0]).shape)
+        raise ConfigError(
+            f"{type(model).__name__}.initial_state: {wrong[0]} has shape {shape}; ({rows}, S, D) is needed"
+        )
     steps = torch.zeros(rows, dtype=torch.int32, device=device)
     if config is not None and config.staggered:
         steps -= torch.arange(rows, dtype=torch.int32, device=device) % config.supervision_steps

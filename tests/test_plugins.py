@@ -62,6 +62,12 @@ def test_a_model_with_a_term_trains_resumes_to_the_bit_and_evaluates(here: Path,
     assert main(["evaluate", "run", "steps=2", *own]) == 0
     (results,) = (here / "run/evaluation").glob("*/results.json")
     assert "mine" in json.loads(results.read_text())["preset"]
+    pytest.importorskip("onnxscript")
+    output("export run --onnx --import=my_model.py", "run-onnx")
+    wrong = (here / "my_model.py").read_text().replace("zeros_like(context.x)", "zeros_like(context.x[:1])")
+    (here / "wrong_model.py").write_text(wrong)
+    typed = ["train", "wrong_model.py:mine", f"data={sudoku_4x4}", *SHORT]
+    refusal(typed, "Pooled.initial_state: z has shape (1, 16, 64), not (8, S, D)")
     del FAMILIES["pooled"]
     plugins.IMPORTED.clear()
     refusal("evaluate run", f"the run was made with --import {here / 'my_term.py'}")
@@ -150,6 +156,7 @@ def test_a_puzzle_is_solved_by_the_groups_that_its_set_declares(here: Path) -> N
 
 REFUSED = {
     "missing": ("train none.py:mine", "none.py is no Python file"),
+    "misspelt": ("evaluate run --import my_modl.py", "my_modl.py is no Python file; did you mean my_model.py?"),
     "no function": ("train my_term.py:mine", "has no function mine"),
     "broken": ("presets --import broken.py", "broken.py, line 1: ZeroDivisionError: division by zero"),
     "no Python": ("presets --import syntax.py", "syntax.py, line 2: SyntaxError: "),

@@ -16,13 +16,14 @@ from reason.files import read_json
 from reason.pretrained import pretrained_models
 from reason.report.compare import alike, notes_on, tables, write_comparison
 from reason.report.section import view
+from reason.runs.directory import ROOT
 from reason.runs.folders import replaced_folder
 from reason.runs.results import compared, settings_of
 
 DESCRIPTION = """Compare the evaluations of several runs in one table and one plot.
 
   reason compare runs/first runs/second                       the newest evaluation of each
-  reason compare runs/*                                       all that have one
+  reason compare                                              all runs under runs/ that have one
   reason compare --name sudoku-6x6-test-T64 runs/*            the evaluation of that name
   reason compare runs/first/evaluation/A runs/first/evaluation/B     two evaluations of one run
 
@@ -33,11 +34,12 @@ runs/comparison)."""
 def main(argv: list[str]) -> int:
     """Read, print, write; returns the exit status."""
     parser = Parser(prog="reason compare", description=DESCRIPTION)
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run, or one of its evaluation folders")
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="a run, or one of its evaluation folders")
     parser.add_argument("--name", help="which evaluation of every run (default: the newest)")
     parser.add_argument("--out", type=Path, default=Path("runs/comparison"), help="folder (default runs/comparison)")
     arguments = parser.parse_args(argv)
-    found = [read_evaluation(Path(run), arguments.name) for run in _evaluated(arguments.runs, arguments.out)]
+    runs = arguments.runs or [str(run) for run in sorted(ROOT.glob("*"))] or [str(ROOT)]
+    found = [read_evaluation(Path(run), arguments.name) for run in _evaluated(runs, arguments.out)]
     names = [results["run"] for results in found]
     evaluations = [
         results | ({"run": f"{name}/{results['evaluation']}"} if names.count(name) > 1 else {})

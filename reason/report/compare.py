@@ -110,10 +110,11 @@ def alike(evaluations: Sequence[Results]) -> str:
 def notes_on(evaluations: Sequence[Results]) -> list[str]:
     """What stands between these figures and a fair comparison."""
     notes = []
+    mend = "no fair comparison: evaluate.py RUN data=DIR name=NAME for each on one set, then compare --name NAME"
     for key, what in (("dataset", "sets"), ("split", "splits"), ("puzzles", "numbers of puzzles")):
         seen = sorted({str(results[key]) for results in evaluations})
         if len(seen) > 1:
-            notes.append(f"different {what}: {', '.join(seen)}; read their figures with that label")
+            notes.append(f"different {what}: {', '.join(seen)}; {mend}")
     digests: dict[str, set[str]] = {}
     for results in evaluations:
         if results.get("fingerprint"):

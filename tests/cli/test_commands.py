@@ -54,10 +54,7 @@ def test_resume_goes_on_and_says_when_there_is_nothing_to_do(sudoku_4x4: Path, h
     refusal("train run=half --resume --max-steps 1", "--max-steps 1: half is at step 2 already")
     assert main(["train", "run=half", "--resume"]) == 0
     assert checkpoints(half)[-1].name == "step-000004"
-    refusal(
-        "train run=half --resume",
-        "half is finished (4 steps); another run may begin from its weights (init_from=half); next: python evaluate.py",
-    )
+    refusal("train run=half --resume", "half is finished (4 steps); another run may begin from", "evaluate.py half")
     words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW]
     output([*words, "run=q", "--max-minutes", "0.0001"], "stopped by --max-minutes 0.0001 at step 1, saved")
 
@@ -67,6 +64,7 @@ WRONG = {
     "unknown preset": ("train sudoku6x6", "did you mean sudoku-6x6?"),
     "the name of a family": ("train cmm", "`reason presets cmm-` lists the 82"),
     "unknown key": ("train sudoku-4x4 model.hiden_size=3", "did you mean model.hidden_size=3?"),
+    "a term misspelt": ("train sudoku-4x4 loss.weights.equilz=1", "did you mean loss.weights.equil_z=1?"),
     "an option for a setting": ("train sudoku-4x4 --lr 1e-4", "--lr is no option; did you mean optimizer.lr=…?"),
     "an option misspelt": ("train sudoku-4x4 --max_steps 8", "did you mean --max-steps?"),
     "an option's bad value": ("train sudoku-4x4 --max-steps many", "invalid int value: 'many'"),

@@ -306,7 +306,9 @@ def test_only_a_causal_model_writes_a_sum_on() -> None:
         completed(model, puzzle, puzzle.parse("12+34"), 2, torch.device("cpu"))
 
 
-def test_compare(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     a = str(runs / "sudoku")
     refusal(["compare", a], f"{a} holds no evaluation; make one: python evaluate.py {a}")
     for words in (["steps=2"], ["steps=3", "name=longer"]):
@@ -319,8 +321,14 @@ def test_compare(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["compare", a, "--name", "longer", "--out", str(out)]) == 0  # ours: replaced
     (tmp_path / "unread").mkdir()
     (tmp_path / "unread/config.json").write_text("{}")
-    assert main(["compare", a, str(tmp_path / "unread"), str(out), "--out", str(out)]) == 0  # as `runs/*` names them
+    (tmp_path / "packed.tar.gz").write_bytes(b"")
+    names = [a, *map(str, (tmp_path / "packed.tar.gz", tmp_path / "unread", out))]  # as `runs/*` names them
+    assert main(["compare", *names, "--out", str(out)]) == 0
     assert f"{tmp_path / 'unread'} holds no evaluation and is left out" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    refusal("compare", "runs holds no evaluation; make one: python evaluate.py runs")
+    (tmp_path / "runs").symlink_to(runs)
+    output("compare --out elsewhere", "sudoku  ")  # a list of one's runs
     (Path(both[0]) / "results.json").write_text("{}")
     refusal(["compare", both[0], "--out", str(out)], "holds no results")
 

@@ -57,7 +57,7 @@ class Traced(nn.Module):
         context = model.encode(batch_of(torch.zeros(1, model.shape.seq_len, dtype=torch.int64)))
         state = model.initial_state(context)
         self.kind, self.names = type(state), list(parts(state))
-        self.identified = getattr(model.config, "puzzle_emb_len", 0) > 0
+        self.identified = isinstance(model, LaidOut) and getattr(model.config, "puzzle_emb_len", 0) > 0
         self.halts = exact_logit(model.readout(state, context), halting) is not None
         self.sized = isinstance(model, LaidOut) and getattr(model.config, "mixer", None) == "local"
         self.layout, self.masks = context.layout, context.mask is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from datasets_gen.layout import read_metadata, splits_of
 from datasets_gen.typed import Parser
 from reason.config.overrides import override, split_arguments
@@ -18,6 +20,7 @@ the carry and saved activations.
 
   reason memory trm-mlp-sudoku                                    also: python train.py trm-mlp-sudoku --memory
   reason memory trm-att-maze model.gradient_checkpointing=true training.batch_size=64
+  reason memory trm-mlp-sudoku device=cuda                        in 16 bits on a GPU, also where there is none
 """
 
 
@@ -34,8 +37,12 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"one preset is needed, got {' '.join(words) or 'none'}; see: reason presets")
     pairs.pop("run", None)
     config = override(preset(words[0]).config(), pairs)
-    device = pick_device(config.device)
-    computed = dtypes(config.training.precision, device)
+    device, precision = torch.device("cuda"), config.training.precision
+    if config.device.startswith("cuda") and not torch.cuda.is_available():  # 16 bits, whichever they are
+        precision = {"auto": "fp16", "amp": "amp-fp16"}.get(precision, precision.replace("bf16", "fp16"))
+    else:
+        device = pick_device(config.device)
+    computed = dtypes(precision, device)
     made = [directory for directory in config.data.directories if "train" in splits_of(directory)]
     shapes = [shape_of(read_metadata(directory, "train")) for directory in made]
     shape = max(shapes, key=lambda shape: shape.seq_len) if made else preset(words[0]).shape

@@ -1,12 +1,13 @@
 """Memory: counted before training as it is counted while real tensors are made."""
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from conftest import trainer_of
+from conftest import output, trainer_of
 from test_loop import VARIANTS
 
 from datasets_gen.layout import Split, write_dataset
@@ -43,6 +44,13 @@ def test_the_estimate_is_what_real_tensors_take(family: str, tiny: Config, tmp_p
     assert memory.gradients == sum(p.grad.numel() * 4 for p in trained if p.grad is not None)
     assert memory.moments == 2 * memory.average == 8 * sum(p.numel() for p in trained)
     assert memory.total == sum(asdict(memory).values())
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
+def test_a_gpu_that_is_not_here_can_be_asked_about() -> None:
+    """What docs/recipes.md says, less 0.6 GB for CUDA."""
+    said = output("train trm-mlp-sudoku model.gradient_checkpointing=true --memory device=cuda", "float16 on cuda")
+    assert re.search(r"in all +7\.44 GB", said)
 
 
 def test_nothing_is_allocated_for_an_estimate(capsys: pytest.CaptureFixture[str]) -> None:
