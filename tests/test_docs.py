@@ -135,7 +135,7 @@ def test_commands_name_presets_and_settings_that_exist(page: str) -> None:
     assert found
     for command, *words in found:
         assert command in {*KNOWN, "bench"}
-        words, pairs = split_arguments(words, {"data": "data.directory", "steps": "evaluation.steps"})
+        words, pairs = split_arguments(words, SHORTCUTS)
         for own in ("run", "seeds"):
             pairs.pop(own, None)
         if command == "train" and (named := [word for word in words if word in PRESETS]):
