@@ -147,8 +147,11 @@ def _picture(
     """Question and answer of one example, and for every statistic {name: {split: (N,)}} a histogram."""
     from matplotlib.figure import Figure  # takes a second to come
 
-    figure = Figure(figsize=(4 * (2 + len(statistics)), 4), layout="constrained")
-    axes = figure.subplots(1, 2 + len(statistics))
+    panels = 2 + len(statistics)
+    across = min(4, panels)
+    down = -(-panels // across)
+    figure = Figure(figsize=(4 * across, 4 * down), layout="constrained")
+    axes = [figure.add_subplot(down, across, panel) for panel in range(1, panels + 1)]
     question = split.inputs[index]
     for axis, title, tokens in zip(axes, ("question", "answer"), (question, split.labels[index]), strict=False):
         axis.imshow(np.asarray(board_picture(puzzle, tokens, question, pixels=960)))
@@ -157,9 +160,10 @@ def _picture(
     for axis, (name, values) in zip(axes[2:], statistics.items(), strict=True):
         _, edges = _edges(np.concatenate(list(values.values())), bins=30)
         for part, one in values.items():
-            axis.hist(one, edges.tolist(), density=True, histtype="step", label=part)
-        axis.set(xlabel=name, ylabel="density")
-        axis.legend()
+            axis.hist(one, edges.tolist(), density=True, alpha=0.5, label=f"{part}, n {len(one):,}")
+        axis.set(title=name, yticks=[])  # shares of the puzzles
+        axis.spines[["top", "left", "right"]].set_visible(False)
+        axis.legend(frameon=False)
     try:
         figure.savefig(path, dpi=110)
     except ValueError as error:  # no kind of picture that matplotlib writes

@@ -35,7 +35,9 @@ def test_a_card_says_where_the_weights_are_from(name: str) -> None:
     assert (its["step"], its["weights"], its["seed"]) == (run.step, run.weights, run.config.seed)
     assert its["command"].startswith(f"python train.py {its['preset']}")
     made = [one["made_by"] for one in (*its["data"], *its["evaluations"])]
-    assert all(re.match("python -m (datasets_gen|benchmarks.real_sudoku|benchmarks.neighbours) ", by or made[0]) for by in made)
+    assert all(
+        re.match("python -m (datasets_gen|benchmarks.real_sudoku|benchmarks.neighbours) ", by or made[0]) for by in made
+    )
     for one in its["evaluations"]:
         assert len(one["exact_by_step"]) == one["steps"]
         assert one["puzzles"] >= 50

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import ttest_1samp
 
-from reason.report.chart import PANEL, Chart, legend, save_png, shares_axis, steps_axis
+from reason.report.chart import PANEL, Chart, errors_axis, legend, save_png, shares_axis, steps_axis
 from reason.report.measures import MEASURES, shared_measures
 from reason.report.page import comparison_page
 from reason.report.palette import styled
@@ -115,7 +116,7 @@ def table_rows(rows: Sequence[Mapping[str, Any]], key: str = "exact_by_step") ->
 
 def write_ablation(folder: Path, title: str, runs: Runs) -> list[dict[str, Any]]:
     """summary.json, .png and .html in `folder`; returns the summary."""
-    rows, found, key = summary(runs), [chart(runs)], measured(runs)
+    rows, found, key = summary(runs), charts(runs), measured(runs)
     (folder / "summary.json").write_text(json.dumps({"title": title, "rows": rows}, indent=2) + "\n", encoding="utf-8")
     save_png(found, folder / "summary.png")
     table = Table("mean over seeds", columns(key), table_rows(rows, key), left=(0, 7))
@@ -124,26 +125,32 @@ def write_ablation(folder: Path, title: str, runs: Runs) -> list[dict[str, Any]]
     return rows
 
 
-def chart(runs: Runs) -> Chart:
-    """The measure by step, a line a variant: the mean over seeds, a band from the least to the largest."""
+def charts(runs: Runs) -> list[Chart]:
+    """The measure by step, and of a share the error: a line a variant, the mean over seeds, and a point a seed."""
     trained = max(results["trained_steps"] for found in runs.values() for results in found.values())
     key = measured(runs)
     logged = {name: [each[key] for each in found.values()] for name, found in runs.items() if found}
     curves = {name: np.array([one[: min(map(len, found))] for one in found]) for name, found in logged.items()}
 
-    def draw(axes: Axes) -> None:
+    def draw(axes: Axes, errors: bool = False) -> None:
         for index, (name, found) in enumerate(curves.items()):
             style, steps = styled(index), np.arange(1, found.shape[1] + 1)
-            axes.plot(steps, found.mean(0), label=name, markevery=max(1, len(steps) // 16), **style)
-            axes.fill_between(steps, found.min(0), found.max(0), color=style["color"], alpha=0.15, lw=0)
+            shown = 1 - found if errors else found
+            axes.plot(steps, shown.mean(0), label=name, markevery=max(1, len(steps) // 16), **style)
+            axes.plot(steps, shown.T, ls="", marker=".", ms=3, color=style["color"], alpha=0.5)
         longest = max(found.shape[1] for found in curves.values())
-        label = f"{name_of(key)}, mean and range of the seeds"
-        if key not in MEASURES:
+        label = f"{name_of(key)}, mean and seeds"
+        if errors:
+            errors_axis(axes)
+        elif key not in MEASURES:
             shares_axis(axes, label)
-        axes.set_ylabel(label)
+        else:
+            axes.set_ylabel(label)
         steps_axis(axes, {"steps": longest, "trained_steps": trained})
         legend(axes)
 
     form = MEASURES[key].form if key in MEASURES else ".1%"
     says = "; ".join(f"{name}: {found[:, -1].mean():{form}} at the last step" for name, found in curves.items())
-    return Chart(name_of(key), says, draw, (PANEL[0], max(PANEL[1], 0.17 * len(curves) + 0.8)))
+    size = (PANEL[0], max(PANEL[1], 0.17 * len(curves) + 0.8))
+    drawn = {name_of(key): draw} | ({} if key in MEASURES else {"error, 1 − exact": partial(draw, errors=True)})
+    return [Chart(title, says, each, size) for title, each in drawn.items()]

@@ -13,7 +13,7 @@ from reason.extensions.memory.estimate import estimate_memory
 from reason.files import readable_size
 from reason.presets import preset
 from reason.training.device import pick_device
-from reason.training.precision import dtypes
+from reason.training.precision import Precision, dtypes
 
 DESCRIPTION = """Estimate the memory of a training, without allocating it: weights, gradients, moments, averages,
 the carry and saved activations.
@@ -37,12 +37,13 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"one preset is needed, got {' '.join(words) or 'none'}; see: reason presets")
     pairs.pop("run", None)
     config = override(preset(words[0]).config(), pairs)
-    device, precision = torch.device("cuda"), config.training.precision
     if config.device.startswith("cuda") and not torch.cuda.is_available():  # 16 bits, whichever they are
-        precision = {"auto": "fp16", "amp": "amp-fp16"}.get(precision, precision.replace("bf16", "fp16"))
+        asked = config.training.precision.replace("bf16", "fp16")
+        halves: Precision = "amp-fp16" if asked.startswith("amp") else "fp32" if asked == "fp32" else "fp16"
+        device, computed = torch.device("cuda"), dtypes(halves, torch.device("cuda"))
     else:
         device = pick_device(config.device)
-    computed = dtypes(precision, device)
+        computed = dtypes(config.training.precision, device)
     made = [directory for directory in config.data.directories if "train" in splits_of(directory)]
     shapes = [shape_of(read_metadata(directory, "train")) for directory in made]
     shape = max(shapes, key=lambda shape: shape.seq_len) if made else preset(words[0]).shape

@@ -14,7 +14,7 @@ from scipy.stats import ttest_rel
 
 from reason.errors import ConfigError
 from reason.extensions.ablation.command import asked, work
-from reason.extensions.ablation.report import chart, difference, measured, summary, table_rows
+from reason.extensions.ablation.report import charts, difference, measured, summary, table_rows
 from reason.extensions.ablation.variants import Ablation, open_folder
 from reason.report.chart import svg
 
@@ -86,7 +86,8 @@ def test_a_seed_that_one_variant_lacks_is_left_out_of_the_difference() -> None:
     rows = summary(runs)
     assert rows[1]["difference"]["mean"] == pytest.approx(0.1)
     assert rows[0]["trained"] == {"mean": pytest.approx(0.6), "sd": pytest.approx(0.1414, abs=1e-4)}
-    assert "x=1" in svg(chart(runs))
+    assert [chart.title for chart in charts(runs)] == ["exact", "error, 1 − exact"]
+    assert all("x=1" in svg(chart) for chart in charts(runs))
     for seeds in runs.values():
         for result in seeds.values():
             result["perplexity_by_step"] = [100 * result["exact_by_step"][0]]

@@ -250,6 +250,8 @@ def test_it_fits_a_desk_and_a_phone(width: int, scheme: str, opened: Open) -> No
         assert think(page)["tries"][0]["frames"]
         assert page.locator("#board").bounding_box() == before  # nothing moves
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        rows = page.evaluate("new Set([...document.querySelectorAll('#pad button')].map((one) => one.offsetTop)).size")
+        assert rows <= 1, name
         unnamed = "[...document.querySelectorAll('button, input, select, textarea, [role=grid]')].filter((one) => "
         unnamed += "!one.labels?.length && !one.textContent.trim() && !one.getAttribute('aria-label')).length"
         assert page.evaluate(unnamed) == 0

@@ -90,7 +90,7 @@ const plain = {
 
 const sudoku = {
   ...plain,
-  read: (text, model) => readCells(text, model, { open: "0_*?", passed: " \t\r\n|-+=':," }),
+  read: (text, model) => readCells(text, model, { open: "0_*?·", passed: " \t\r\n|-+=':," }),
   examples: [
     ["easy", "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"],
     ["a hard one", "6...2......4..8.........39.........384.........5.6...1..19..5....861.7.2...3..8.."],
@@ -119,7 +119,7 @@ const sudoku = {
     return { holds: kept && broken.size === 0 && tokens.every((token) => model.symbols.includes(token)), broken };
   },
   objection(question, model) {
-    return sudoku.clashes(question.tokens, model).size ? "A clue stands twice in a row, column or box: no grid obeys the rules." : null;
+    return sudoku.clashes(question.tokens, model).size ? "The puzzle contradicts itself: a row, column or box holds a digit twice." : null;
   },
 };
 
@@ -211,7 +211,7 @@ const maze = {
     const count = (token) => question.tokens.filter((other) => other === token).length;
     if (count(START) !== 1 || count(GOAL) !== 1) return `One start and one goal are needed; there are ${count(START)} and ${count(GOAL)}.`;
     const far = maze.distances(question, question.tokens.indexOf(START), (token) => token !== WALL)[question.tokens.indexOf(GOAL)];
-    return far < 0 ? "Walls part the goal from the start: no path leads there." : null;
+    return far < 0 ? "The puzzle contradicts itself: no path leads from S to G." : null;
   },
   given: (question) => question.tokens.map((token) => token !== FREE),
 };
