@@ -47,6 +47,7 @@ FOLDER = "results"
 APART = ("seed", "data.directory", "data.generate", *AUTO, *keys_of(Mark.OUTSIDE))
 # settings of an evaluation that are stated elsewhere, or do not matter
 STATED = ("data.directory", *(f"evaluation.{name}" for name in ("steps", "limit", "compile", "batch_size", "boards")))
+CURVES = {"norm": ("norms", ".1f"), "r": ("radial", ".1e"), "perplexity": ("perplexity", ".1f")}  # by loop
 EXTRA = ("highest_q", "held")  # shares at the last step, where a run has them
 Json = dict[str, Any]
 
@@ -57,7 +58,8 @@ def keep(folder: Path) -> Json:
     results, saved = read_json(folder / "results.json"), read_json(run / "config.json")
     config = saved["config"]
     puzzle_steps, seconds = spent(run, config)
-    spots, restarts, head = (results.get(name) for name in ("blind_spot", "restarts", "halting"))
+    names = ("blind_spot", "restarts", "halting", "perplexity_by_step")
+    spots, restarts, head, text = (results.get(name) for name in names)
     return {
         "preset": results["preset"],
         "changes": changes(results["preset"], config),
@@ -79,6 +81,8 @@ def keep(folder: Path) -> Json:
         **({"highest_q": round(head["exact_by_step"][-1], 6)} if head and "exact_by_step" in head else {}),
         **({"held": round(results["held_by_step"][-1], 6)} if "held_by_step" in results else {}),
         **({"norms": mean_norms(spots["by_loop"])} if spots else {}),
+        **({"radial": {str(t): spots["by_loop"][t - 1]["r"] for t in shown(len(spots["by_loop"]))}} if spots else {}),
+        **({"perplexity": {str(t): round(text[t - 1], 3) for t in shown(results["steps"])}} if text else {}),
         **({"restarts": {kind: varied["rows"] for kind, varied in restarts.items()}} if restarts else {}),
     }
 
@@ -159,7 +163,7 @@ def shown_table(runs: list[Json]) -> list[str]:
 def others(run: Json) -> list[str]:
     """What else `quoted` may be asked for of a run."""
     names = [key for key in EXTRA if key in run]
-    names += [f"norm:{loop}" for loop in run.get("norms", {})]
+    names += [f"{kind}:{loop}" for kind, (key, _) in CURVES.items() for loop in run.get(key, {})]
     for vary, rows in run.get("restarts", {}).items():
         ways = [(row["restarts"], way) for row in rows for way in row if way != "restarts" and row[way] is not None]
         names += [f"{count}:{way}" + f":{vary}" * (vary != "symmetry") for count, way in ways]
@@ -181,9 +185,9 @@ def quoted(home: Path, asked: str) -> str:
     """The figure that `FILE WHAT key=value …` names; an error unless exactly one row has it.
 
     WHAT is a supervision step (exact), `highest_q` (exact), `held` (the rules, at any step), `K:way` (exact of K
-    restarts under symmetries; `K:way:noise` and `K:way:initial` of others), `norm:K`, `minutes`, `parameters` or
-    `puzzles` (n). The keys choose the row: `on` (data set), `of` (preset), `n` (puzzles), `with` and `without`
-    (settings, separated by +).
+    restarts under symmetries; `K:way:noise` and `K:way:initial` of others), `norm:K`, `r:K` (mean |cos| of the loss
+    gradient and the state), `perplexity:K`, `minutes`, `parameters` or `puzzles` (n). The keys choose the row: `on`
+    (data set), `of` (preset), `n` (puzzles), `with` and `without` (settings, separated by +).
     """
     file, what, *pairs = asked.split()
     keys = dict(pair.split("=", 1) for pair in pairs)
@@ -212,8 +216,9 @@ def figure_of(group: list[Json], what: str) -> str | None:
     if what == "minutes":
         minutes = [run["minutes"] for run in group]
         return spread(minutes, ".0f" if min(minutes) >= 1 else ".1f", "")
-    if kind == "norm":
-        return spread([run["norms"][of] for run in group], unit="") if "norms" in group[0] else None
+    if kind in CURVES:
+        key, form = CURVES[kind]
+        return spread([run[key][of] for run in group], form, "") if of in group[0].get(key, {}) else None
     if of:
         way, _, vary = of.partition(":")
         tried = [row for run in group for row in run.get("restarts", {}).get(vary or "symmetry", [])]
