@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from reason.cli import CORE
+from reason.cli.evaluate import SHORTCUTS
 from reason.config.describe import describe_settings, refuse_unreadable
 from reason.config.overrides import leaves, override, split_arguments
 from reason.config.schema import Config
