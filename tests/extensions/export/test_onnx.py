@@ -32,7 +32,7 @@ MODELS = {  # a preset, its set and settings
     "mlp": ("sudoku-4x4", SUDOKU, [*FEW, "model.mixer=mlp", "model.positions=none", "model.integrator=rk4"]),
     "symbols": ("sudoku-9x9", SUDOKU, FEW[:-1]),
     "open symbols": ("sudoku-9x9", SUDOKU, [*FEW[:-1], "model.open_only=true", "model.initial=buffer"]),
-    "local": ("maze-any", MAZE, FEW[:-1]),
+    "local": ("maze-any", MAZE, [*FEW[:-1], "model.initial=random"]),
 }
 if "looped" in extensions():
     MODELS["looped"] = ("sudoku-6x6-looped", SUDOKU, [*NARROW, "model.num_heads=2"])
