@@ -55,9 +55,12 @@ PUZZLES = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_puzzle_is_solved_at_once(name: str) -> None:
-    output(["solve", name, PUZZLES[name]], "solved: the rules hold")
+BARS = "S.........\n..........\n.########.\n..........\n.########.\n..........\n.########.\n.........G"  # as one draws
+
+
+@pytest.mark.parametrize(("name", "puzzle"), [*((name, PUZZLES[name]) for name in NAMES), ("maze", BARS)])
+def test_a_puzzle_is_solved_at_once(name: str, puzzle: str) -> None:
+    output(["solve", name, puzzle], "solved: the rules hold")
 
 
 def test_a_folder_of_a_models_name_hides_it_only_where_it_is_a_run(here: Path) -> None:

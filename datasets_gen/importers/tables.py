@@ -15,6 +15,7 @@ from datasets_gen.family import Puzzle
 from datasets_gen.layout import MOST, DatasetError, Metadata, Split, text_file
 from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
+from datasets_gen.sudoku.tables import BOXES
 from datasets_gen.sudoku.text import BLANKS
 from datasets_gen.sudoku.text import boards as sudokus
 
@@ -24,12 +25,7 @@ NAMES = {  # of columns elsewhere
     **dict.fromkeys(("solution", "solutions", "answers"), "answer"),
     "difficulty": "rating",
 }
-OPEN = (BLANKS + "-").replace("?", "")  # which stands for what is not in Latin-1
-ALPHABETS = {  # character -> token
-    "sudoku": dict.fromkeys(OPEN, 1) | {str(digit): digit + 1 for digit in range(1, 10)},
-    "maze": {"#": 1, " ": 2, "S": 3, "G": 4, "o": 5},
-}
-ELSEWHERE = {"question": "o", "answer": OPEN}  # characters of the other column
+ELSEWHERE = {"question": "o", "answer": BLANKS}  # characters of the other column
 FAMILIES: dict[str, type[Sudoku] | type[Maze]] = {"sudoku": Sudoku, "maze": Maze}
 
 
@@ -79,16 +75,13 @@ def read_table(path: Path, name: str) -> Table:
     if not sources:
         raise DatasetError(f"{path} holds no puzzle")
     size = math.isqrt(cells)
-    if size * size != cells:
-        raise DatasetError(f"{path}: {cells} cells are no square board")
-    try:
-        puzzle = FAMILIES[name](size)
-    except DatasetError as error:
-        raise DatasetError(f"{path}: {cells} cells: {error}") from None
+    if size**2 != cells or (name == "sudoku" and size not in BOXES):
+        raise DatasetError(f"{path}: {cells} cells are no board of {name}")
+    puzzle = FAMILIES[name](size)
     inputs, labels = (_tokens(boards[column], puzzle, column, path) for column in boards)
     style = {"line_end": "\r\n" if head.endswith("\r\n") else "\n"}
     if name == "sudoku":
-        style["blank"] = next((blank for blank in OPEN if any(blank in text for text in boards["question"])), ".")
+        style["blank"] = next((blank for blank in BLANKS if any(blank in text for text in boards["question"])), ".")
     return Table(puzzle, Split.of_puzzles(inputs, labels, _ratings(ratings)), sources, style)
 
 
@@ -125,10 +118,8 @@ def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Sp
     if split.inputs.min(initial=1) < 1 or split.labels.min(initial=1) < 1:
         raise DatasetError(f"split {name}: token 0 or -100 is no cell of a {puzzle.name}")
     style = metadata.provenance.get("styles", {}).get(name, {})
-    characters = {token: character for character, token in reversed(ALPHABETS[puzzle.name].items())}
-    if "blank" in style:
-        characters[1] = style["blank"]
-    glyphs = np.array(["", *(characters[token] for token in range(1, puzzle.vocab_size))])
+    glyphs = np.array(list(puzzle.characters))
+    glyphs[1] = style.get("blank", glyphs[1])
     owner = np.repeat(np.arange(len(split.puzzle_indices) - 1), np.diff(split.puzzle_indices))
     with path.open("x", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator=style.get("line_end", "\n"))
@@ -167,8 +158,8 @@ def _written(rating: np.generic) -> str:
 def _tokens(texts: list[str], puzzle: Sudoku | Maze, column: str, path: Path) -> np.ndarray:
     """Tokens (N, S) of the boards of a column."""
     table = np.zeros(256, np.uint8)
-    for character, token in ALPHABETS[puzzle.name].items():
-        if token < puzzle.vocab_size and character not in ELSEWHERE[column]:
+    for character, token in puzzle.typed_as.items():
+        if character not in ELSEWHERE[column] + "?":  # which stands for what is not in Latin-1
             table[ord(character)] = token
     cells = np.frombuffer("".join(texts).encode("latin-1", "replace"), np.uint8)
     tokens = table[cells].reshape(len(texts), -1)

@@ -22,6 +22,17 @@ TITLE = re.compile("[A-Za-z]{2}|^#")
 BAR, OUTER = re.compile(f"[{FRAME}]"), re.compile(rf"^\s*[{FRAME}]|[{FRAME}]\s*$")
 
 
+def _whole(line: str) -> list[str]:
+    """The one board among the words of a line, which may have its solution beside it; nothing of a title."""
+    for size in sorted(BOXES, reverse=True):
+        board = re.compile(f"(?<!{CELL}){CELL}{{{size**2}}}(?!{CELL})")
+        if found := board.findall(line):
+            asked = [cells for cells in found if not cells.isdigit() or "0" in cells] or found[:1]
+            cut = re.search(f"{CELL}{{{size**2 // 2}}}", board.sub("", line))  # perhaps a board that lost a cell
+            return list(asked[0]) if len(asked) == 1 and not cut else [line]
+    return [line] if re.search(f"{CELL}{{4}}", line) and not TITLE.search(line) else []
+
+
 def _candidates(line: str) -> list[str]:
     """Cells apart from each other; one with several candidates is open."""
     return [re.sub("^[1-9]{2,}$", ".", word) for word in BAR.sub(" ", line).split()]
@@ -48,30 +59,20 @@ def boards(text: str) -> list[str]:
     """The boards of a text, each in a line with dots for open cells; none where one way alone does not read it."""
     section = SECTION.search(text)
     lines = NOTHING.sub(".", section[1] if section else text).split("\n")
-    lines = [line.replace("+", "") for line in lines if not RULE.fullmatch(line)]  # HoDoKu: a digit that it has placed
-    for size in sorted(BOXES, reverse=True):
-        whole = re.compile(f"(?<!{CELL}){CELL}{{{size**2}}}(?!{CELL})")
-        found = [whole.findall(line) for line in lines]
-        cut = f"{CELL}{{{size**2 // 2}}}"  # perhaps a board that lost a cell
-        spoilt = [
-            re.search(cut, whole.sub("", line)) if told else re.search(f"{CELL}{{4}}", line) and not TITLE.search(line)
-            for line, told in zip(lines, found, strict=True)
-        ]
-        if any(found) and not any(spoilt):
-            asked = ([board for board in told if not board.isdigit() or "0" in board] or told for told in found)
-            return [re.sub("[^1-9]", ".", board) for told in asked for board in told]
+    lines = [line.replace("+", "") for line in lines if not RULE.fullmatch(line)]  # HoDoKu: + before a placed digit
+    if whole := _stacked([_whole(line) for line in lines]):
+        return whole
     rows = [line for line in lines if not TITLE.search(line)]
-    read = {tuple(_stacked([cells for cells in map(way, rows) if cells])) for way in WAYS} - {()}
+    read = {tuple(_stacked([way(line) for line in rows])) for way in WAYS} - {()}
     return list(read.pop()) if len(read) == 1 else []
 
 
 def _stacked(rows: list[list[str]]) -> list[str]:
     """Boards of n rows with n cells, or of a row with n² cells, each."""
     cells = ["." if cell in ("", " ", "-", *BLANKS) else cell for row in rows for cell in row]
+    widths = [len(row) for row in rows if row]
     for size in BOXES:
-        widths = {len(row) for row in rows}
-        if all(re.fullmatch("[1-9.]", cell) for cell in cells) and (
-            (widths == {size} and len(rows) % size == 0) or widths == {size**2}
-        ):
+        fits = (set(widths) == {size} and len(widths) % size == 0) or set(widths) == {size**2}
+        if fits and all(re.fullmatch("[1-9.]", cell) for cell in cells):
             return ["".join(cells[start : start + size**2]) for start in range(0, len(cells), size**2)]
     return []

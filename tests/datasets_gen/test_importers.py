@@ -145,14 +145,14 @@ LATIN = (HEAD + ROW + f"Möller,{BOARD},{ANSWER},1\n").encode("latin-1")
     ("sudoku", HEAD + f"a,{BOARD},{ANSWER},easy\n", ["line 2", "'easy' is no number"]),
     ("sudoku", HEAD + f"a,{BOARD},{ANSWER},-1\n", ["line 2", "'-1' is negative"]),
     ("sudoku", HEAD, ["holds no puzzle"]),
-    ("sudoku", HEAD + f"a,{'.' * 25},{'1' * 25},1\n", ["25 cells", "Sudoku size 5 is unknown; sizes are 4, 6, 9"]),
+    ("sudoku", HEAD + f"a,{'.' * 25},{'1' * 25},1\n", ["25 cells are no board of sudoku"]),
     ("sudoku", HEAD + f"a,{BOARD},{'1' * 15},1\n", ["line 2: answer has 15 cells"]),
     ("sudoku", HEAD + f"a,{'.' * 15}５,{ANSWER},1\n", ["puzzle 1 holds '５' in cell 16"]),
     ("sudoku", HEAD + f"a,7{'.' * 15},{ANSWER},1\n", ["question of puzzle 1 holds '7'"]),
     ("sudoku", HEAD + f"a,{BOARD},{'1' * 15}.,1\n", ["answer of puzzle 1 holds '.' in cell 16"]),
     ("sudoku", "source,question\n,12\n", ["line 1: no column answer"]),
     ("maze", "question,answer,rating\nxxxx,####,3\n", ["holds 'x' in cell 1"]),
-    ("maze", "question,answer,rating\n###,###,3\n", ["no square board"]),
+    ("maze", "question,answer,rating\n###,###,3\n", ["3 cells are no board of maze"]),
     ("maze", "question,answer\nSo#G,So#G\n", ["question of puzzle 1 holds 'o' in cell 2"]),
 ])  # fmt: skip
 def test_faulty_csv(tmp_path, refused, kind, content, messages):
