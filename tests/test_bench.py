@@ -1,10 +1,12 @@
-"""python -m benchmarks.bench: variants, the authors' code and the machine's peak in turns; minutes to an accuracy."""
+"""benchmarks: variants, the authors' code and the machine's peak in turns; minutes to an accuracy; parts on a GPU."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,11 +15,8 @@ from conftest import NARROW
 
 from benchmarks.bench import timing
 from benchmarks.bench.__main__ import main
-from benchmarks.bench.original import original_step
 from benchmarks.bench.timing import Spread, Turn, in_turns
 from reason.cli import guarded
-from reason.errors import ConfigError
-from reason.presets import preset
 from reason.training.log import read_metrics
 
 TRM = """
@@ -97,19 +96,6 @@ def test_the_authors_code_is_timed_where_it_lies(
     assert str(checkout) not in sys.path
 
 
-@pytest.mark.parametrize(("name", "message"), [
-    ("maze-10x10", "models with attention or an MLP mixer"),
-    ("sudoku-6x6-hrm", "name a checkout of the HRM code"),
-    ("arc-few", "no positions by row and column"),
-    ("sudoku-4x4", "No module named 'no_such_package'; install what that code imports"),
-])  # fmt: skip
-def test_what_the_authors_code_cannot_do_is_said(name: str, message: str, checkout: Path) -> None:
-    (checkout / "models/losses.py").write_text("import no_such_package")
-    chosen = preset(name)
-    with pytest.raises(ConfigError, match=message):
-        original_step(checkout, chosen.config(), chosen.shape, torch.float32, torch.device("cpu"))
-
-
 def test_turns_alternate_and_the_others_products_are_torchs_own() -> None:
     order: list[str] = []
     products = torch.backends.mkldnn.matmul
@@ -145,13 +131,45 @@ def test_minutes_to_an_accuracy(monitored_4x4: Path, here: Path, capsys: pytest.
     assert "a share above 0 and at most 1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (["data=sets/mine"], "random puzzles are timed"),
-    (["--steps", "0"], "both must be at least 1"),
-    (["--original-compiled"], "--original-compiled is of the authors' code: add --original DIR"),
-])  # fmt: skip
-def test_what_cannot_be_measured_is_refused(
-    words: list[str], message: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command("sudoku-4x4", *words) == 1
-    assert message in capsys.readouterr().err
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module("gpu")
+
+
+def test_a_part_that_fails_is_written_and_the_next_one_runs(script: ModuleType, tmp_path: Path) -> None:
+    allowed: list[float] = []
+
+    def fails(seconds: float, folder: Path) -> None:
+        allowed.append(seconds)
+        raise RuntimeError("no device")
+
+    def works(seconds: float, folder: Path) -> int:
+        allowed.append(seconds)
+        assert json.loads((tmp_path / "out.json").read_text())["first"]["error"] == "RuntimeError: no device"
+        return 7
+
+    script.measure({"first": (0.25, fails), "second": (0.75, works)}, tmp_path / "out.json", minutes=2)
+    assert json.loads((tmp_path / "out.json").read_text())["second"]["result"] == 7
+    assert allowed == [pytest.approx(30, abs=1), pytest.approx(120, abs=2)], "what one part leaves is the others'"
+    assert sum(share for share, _ in script.parts(tmp_path).values()) == pytest.approx(1)
+    assert script.parts(tmp_path).keys() - script.parts(None).keys() == {"trm beside compiled original"}
+    with pytest.raises(RuntimeError, match="status 2"):
+        script.run([*script.REASON, "no-such-command"], 60, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_parts_work_on_a_cpu(script: ModuleType, tmp_path: Path) -> None:
+    small = ["device=cpu", "model.hidden_size=16", "training.batch_size=4"]
+    parts = {
+        "bench": (0.6, script.bench(["sudoku-4x4", "trm-mlp-sudoku", *small], 1, 1)),
+        "resume": (0.4, script.resumable("cpu", 4)),
+    }
+    found = script.measure(parts, tmp_path / "out.json", minutes=20)
+    assert found["resume"]["result"]["same_weights"], found
+    rows = found["bench"]["result"]["results"]
+    assert all(row["puzzle_steps_per_second"] > 0 for row in rows)
+    assert all(row["memory_estimated"] > 0 and row["memory_peak"] is None for row in rows)

@@ -1,10 +1,11 @@
-"""What the documents point to is there: files, functions, tests, pictures, settings."""
+"""What the documents point to is there: files, functions, tests, pictures, settings; what is installed has its hash."""
 
 import re
 import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
 from reason.cli import CORE
 from reason.cli.evaluate import SHORTCUTS
@@ -161,3 +162,34 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
     assert kinds.count("image/png") == 2, "the reader's own plots are drawn in the page"
     assert len(list(tmp_path.glob("runs/sudoku-4x4*-1/evaluation/*/report.html"))) == 2
     assert file.stat().st_size < 200_000, "bytes, with its outputs"
+
+
+WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
+
+
+def versions(file: str) -> dict[str, str]:
+    found = re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / file).read_text(), re.MULTILINE)
+    return {re.sub("[-_.]+", "-", name).lower(): version for name, version in found}
+
+
+def test_the_hashes_are_those_of_the_tested_versions() -> None:
+    assert versions("constraints-hashed.txt") == versions("constraints.txt")
+    assert len(versions("constraints.txt")) > 100
+
+
+@pytest.mark.parametrize("file", ["constraints-hashed.txt", ".ci/tools.txt"])
+def test_every_version_has_a_hash(file: str) -> None:
+    """pip refuses the whole file otherwise."""
+    text = re.sub(r"\\\n", " ", (ROOT / file).read_text())
+    for line in (line for line in text.splitlines() if line and not line.startswith("#")):
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", line), line.split()[0]
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_pin_their_actions_and_may_do_little(workflow: Path) -> None:
+    for action in re.findall(r"uses: (\S+)", workflow.read_text()):
+        assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action)
+    jobs = yaml.safe_load(workflow.read_text())
+    assert jobs["permissions"] in ({}, {"contents": "read"})
+    writers = {name for name, job in jobs["jobs"].items() if "write" in (job.get("permissions") or {}).values()}
+    assert writers <= {"publish"}

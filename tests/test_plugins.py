@@ -134,26 +134,6 @@ def test_a_puzzle_is_verified_trained_and_solved() -> None:
     output(["solve", "run", "12__3412" + "4" * 8, "steps=1", "--restarts", "2"], "step 1", status=None)
 
 
-GROUPS = """structure=Structure(
-        grid=(4, 4), symbols=(2, 3, 4, 5),
-        groups={"rows": np.repeat(range(4), 4).tolist(), "columns": np.tile(range(4), 4).tolist()}
-    ),
-"""
-
-
-def test_a_puzzle_is_solved_by_the_groups_that_its_set_declares(here: Path) -> None:
-    """Its family knows the grid alone."""
-    script = (here / "my_puzzle.py").read_text().replace("vocab_size=6,\n", f"vocab_size=6, {GROUPS}")
-    script = script.replace("import numpy", "from datasets_gen.structure import Structure\nimport numpy")
-    (here / "my_puzzle.py").write_text(script)
-    runpy.run_path("my_puzzle.py", run_name="__main__")
-    words = ["sudoku-6x6-groups", "data=data/latin", "run=run", "data.augment=false", "--import", "my_puzzle.py"]
-    assert main(["train", *words, *SHORT]) == 0
-    question = ["12..", "34..", "....", "..12"]
-    told = output(["solve", "run", " ".join(question), "steps=1", "--restarts", "1", "--json"], status=None)
-    assert json.loads(told)["question"] == question
-
-
 REFUSED = {
     "missing": ("train none.py:mine", "none.py is no Python file"),
     "misspelt": ("evaluate run --import my_modl.py", "my_modl.py is no Python file; did you mean my_model.py?"),

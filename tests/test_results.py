@@ -79,16 +79,3 @@ def test_a_run_is_kept_and_seeds_make_a_row(
     assert results.main(["show", "mine"]) == 0
     row = next(line for line in capsys.readouterr().out.splitlines() if "0, 1" in line)
     assert results.spread([100 * exact[2] for exact in shares]) in row
-
-
-def test_an_entry_of_the_log_says_what_was_asked_and_how_large_the_trial_was() -> None:
-    run = {
-        "preset": "p", "changes": {}, "seed": 0, "trained_on": "d", "puzzle_steps": 8, "minutes": 1.0, "parameters": 5,
-        "weights": "ema", "read_on": "d test", "puzzles": 100, "exact": {"1": 0.1},
-    }  # fmt: skip
-    runs = [run, run | {"seed": 1}, run | {"changes": {"width": 2}, "parameters": 7000, "minutes": 0.2}]
-    said = {"question": "Q?", "command": "reason ablate p\npython x", "found": "So " * 60}
-    size = "([data](../results/s.json): rows 2; seeds 1 to 2; n 100; parameters 5 to 7,000; minutes 1)"
-    lines = results.entry("s", runs, said)
-    assert lines[:6] == ["## s", "", f"Q? {size}", "", "    reason ablate p", "    python x"]
-    assert [len(line) for line in lines[7].splitlines()] == [158, 20], "prose is wrapped as on the other pages"

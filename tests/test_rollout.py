@@ -126,25 +126,6 @@ def test_fresh_resets_all_rows_and_masks_halted_ones() -> None:
     assert carries[5].state.z.flatten()[2].item() == 9 + 3000
 
 
-class Once(Counter):
-    """Wants to halt after its first step alone."""
-
-    def readout(self, state: Count, context: Context, step: int | None = None) -> Readout:
-        out = super().readout(state, context)
-        return out._replace(q_halt=1.5 - state.z.flatten() / 1000)
-
-
-def test_a_halted_row_stays_so_until_the_next_batch() -> None:
-    model, stream = Once(), Stream(1)
-    config = RolloutConfig(supervision_steps=3, accum_steps=3, carry="fresh", halt_exploration_prob=0)
-    carry, active = first_carry(model, stream()), []
-    model.initial_state = lambda context: Count(torch.zeros_like(context.x[:, :, :1]))  # type: ignore[method-assign]
-    for index in range(6):
-        carry, seen = supervise(model, carry, stream, config, index)
-        active.append(seen.active.item())
-    assert active == [True, False, False] * 2
-
-
 def test_halting_is_read_after_the_last_loop() -> None:
     loops = {"count": 3, "supervision": "per-loop"}
     config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, loops=loops)
@@ -163,17 +144,6 @@ def test_handover_keeps_state_and_m_under_a_new_puzzle() -> None:
     assert carries[2].state.z.flatten().tolist() == [10 + 1000, 5 + 3000, 6 + 3000]
     assert carries[3].state.z.flatten().tolist() == [13 + 1000, 14 + 1000, 15 + 1000]
     assert all(rows.all() for rows in active)
-
-
-def test_handover_masks_a_halted_row_until_the_next_batch() -> None:
-    config = RolloutConfig(supervision_steps=9, accum_steps=2, carry="handover", halt_exploration_prob=0)
-    _, active = play(config, 4, [0, 1e9, 1e9])
-    assert [rows.tolist() for rows in active] == [[True] * 3, [False, True, True]] * 2
-
-
-def test_one_supervision_step_halts_everyone() -> None:
-    carries, _ = play(RolloutConfig(supervision_steps=1), 3, FOREVER)
-    assert all(carry.halted.all() for carry in carries)
 
 
 def test_exploration_demands_a_uniform_least_number_of_steps() -> None:

@@ -1,4 +1,4 @@
-"""The wheel, installed alone and used from an empty folder: every command that it prints can be typed there."""
+"""The wheel, installed alone and used from an empty folder, and README: every command that is printed can be typed."""
 
 import importlib.util
 import os
@@ -8,7 +8,10 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
+import urllib.request
 import venv
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +19,7 @@ import pytest
 
 from reason.cli import COMMANDS
 from reason.extensions.kernels import library
+from reason.extensions.play.runtime import address
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
@@ -117,35 +121,51 @@ def test_a_run_from_its_set_to_a_model_to_give_away(shell: Shell) -> None:
     shell.type(shell.next("reason generate sudoku") + " --size 4 --train 4 --test 2")
 
 
-def test_the_pages_of_help_and_the_shipped_models(shell: Shell) -> None:
-    shell.type("reason --help")
-    shell.type("reason generate --help")
-    shell.type("reason train --help data")
-    shell.type("reason models")
-    shell.type("reason models sudoku-6x6")
-    graphs = (
-        "from reason.extensions.play.shipped import shipped, shown; print([shipped(name)['name'] for name in shown()])"
-    )
-    assert "'sudoku'" in shell.type(f'python -c "{graphs}"')
-    shell.type(shell.next("reason generate sudoku"))
-    shell.type(shell.next("reason evaluate sudoku-6x6").replace("evaluation.limit=500", "evaluation.limit=20"))
-    shell.type(f"{shell.next('reason train sudoku-6x6')} {SHORT} --max-steps 1")
-    shell.type("reason presets sudoku-6x6")
-    shell.type("reason solve sudoku-6x6 '1..4.. ..2... .6.... ...5.. 4....1 ....3.'")
-    assert "solved" in shell.type("python -m reason solve sudoku-6x6 '1..4.. ..2... .6.... ...5.. 4....1 ....3.'")
+LIMIT = 14400  # seconds of all commands, on a busy machine
+OURS = ("OMP_NUM_THREADS", "TQDM_DISABLE", "PYTHONPATH", "VIRTUAL_ENV")  # variables that a newcomer does not have
 
 
-def test_what_the_demo_prints(shell: Shell) -> None:
-    shell.type(
-        "reason generate maze --size 10 --min-path 4 --train 8 --validation 2 --test 4 --output-dir data/maze-10x10"
-    )
-    shell.type(f"reason train maze-10x10 run=runs/demo data=data/maze-10x10 {SHORT}")
-    shell.printed.clear()
-    said = shell.type("reason demo")
-    assert said.strip().splitlines()[-1].startswith("demo: exact ")
-    assert "activate" not in said
-    for command in dict.fromkeys(shell.printed):
-        if command.startswith("reason train"):  # its set takes minutes to make
-            command += f" data=data/maze-10x10 {SHORT} --max-steps 1"
-        if not command.startswith("reason train sudoku"):
-            shell.type(command, status=int(command.startswith("reason solve")))  # not solved, after four steps
+def commands() -> list[str]:
+    """The lines of the bash blocks, and each Python block as one command."""
+    found = []
+    for language, block in re.findall(r"```(bash|python)\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL):
+        found += block.splitlines() if language == "bash" else [f"python - <<'END'\n{block}END"]
+    return [command.replace("clone URL", f"clone {ROOT}") for command in found]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """An empty folder, removed in the end: an environment takes gigabytes."""
+    with tempfile.TemporaryDirectory() as scratch:
+        pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", f"{scratch}/probe", "tqdm"]
+        try:
+            subprocess.run(pip, check=True, capture_output=True, timeout=120)
+            urllib.request.urlopen(urllib.request.Request(address(), method="HEAD"), timeout=30).close()
+        except (subprocess.SubprocessError, OSError) as error:
+            pytest.skip(f"no package index here: {error}")
+        yield Path(scratch)
+
+
+@pytest.mark.slow  # an installation and three trainings
+@pytest.mark.skipif(os.name == "nt", reason="README names another line for Windows")
+def test_every_command_works_as_typed_after_the_installation_as_typed(folder: Path) -> None:
+    """Of the last commit of this checkout, which is cloned."""
+    typed, ended, said = commands(), folder / "ended", folder / "said"
+    script = ['note() { echo "$1 $(date +%s)" >> "$ENDED"; [ "$1" = 0 ] || exit "$1"; }', "note 0"]
+    script += [f"{command}\nnote $?" for command in typed]
+    environment = {name: value for name, value in os.environ.items() if name not in OURS} | {
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+        "BROWSER": "true",  # opens nothing
+        "ENDED": str(ended),
+    }
+    with said.open("w") as out:
+        words = ["bash", "-c", "\n".join(script)]
+        done = subprocess.run(
+            words, cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT, timeout=LIMIT, check=False
+        )
+    notes = [line.split() for line in ended.read_text().splitlines()]
+    for command, before, after in zip(typed, notes, notes[1:], strict=False):
+        print(f"{int(after[1]) - int(before[1]):6} s  {command.splitlines()[0]}")
+    assert done.returncode == 0, f"{typed[len(notes) - 2]}\n{said.read_text()[-4000:]}"
+    assert len(notes) == len(typed) + 1
+    assert (folder / "reason/extensions/play.html").stat().st_size > 1e6

@@ -1,4 +1,4 @@
-"""The commands as a newcomer types them: the way through, and every way to go wrong."""
+"""The commands as a newcomer types them: the way through, every way to go wrong, and help."""
 
 import json
 import os
@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 from conftest import NARROW, output, refusal
 
+from datasets_gen.typed import typed
 from reason.cli import main
+from reason.cli.help import PAGES
+from reason.cli.train import PARSER
+from reason.config.describe import describe_settings, has_mark
+from reason.config.names import NAMES, SECTIONS
+from reason.config.schema import Config
+from reason.models import FAMILIES
+from reason.presets import PRESETS
+from reason.settings.base import Mark
 from reason.training.checkpoint import checkpoints
 
 ROOT = Path(__file__).parents[2]
@@ -68,23 +77,17 @@ WRONG = {
     "an option for a setting": ("train sudoku-4x4 --lr 1e-4", "--lr is no option; did you mean optimizer.lr=…?"),
     "an option misspelt": ("train sudoku-4x4 --max_steps 8", "did you mean --max-steps?"),
     "an option's bad value": ("train sudoku-4x4 --max-steps many", "invalid int value: 'many'"),
-    "help of nothing": ("train --help modle", "did you mean model?"),
-    "wrong type": ("train sudoku-4x4 training.steps=many", "training.steps=many"),
     "missing set": (
         "train sudoku-4x4 data=nowhere",
         "no dataset at nowhere; make one like the preset's with `python -m datasets_gen sudoku --size 4",
     ),
     "no such device": ("train sudoku-4x4 device=cuda:77", "device=cuda:77 is not available here"),
     "bad limit": ("train sudoku-4x4 --max-steps 0", "--max-steps 0: must be above 0"),
-    "bad minutes": ("train sudoku-4x4 --max-minutes nan", "--max-minutes nan: must be above 0"),
     "resume nothing": ("train --resume", "no run named and none under runs/"),
     "evaluate nothing": ("evaluate", "no run named and none under runs/"),
-    "evaluate nowhere": ("evaluate nowhere", "no run at nowhere"),
     "evaluate two": ("evaluate a b", "one run at a time"),
     "a model's set": ("evaluate sudoku-6x6", "with `python -m datasets_gen sudoku --size 6 --train 2500"),
-    "a model misspelt": ("solve sudoko 1...", "did you mean sudoku?"),
     "shortcut and long form": ("train sudoku-4x4 data=a data.directory=b", "given twice: a and b"),
-    "show no preset": ("presets sudoku6x6", "did you mean sudoku-6x6?"),
     "show no table": ("presets --table cmm6", "did you mean cmm-6"),
 }
 
@@ -124,7 +127,7 @@ def test_usage_and_unknown_commands(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(("words", "own", "policy"), [
     (["train.py", "nowhere"], {}, "PASSIVE"),
     (["evaluate.py", "nowhere"], {"OMP_WAIT_POLICY": "active"}, "ACTIVE"),
-    (["-c", "import reason; reason.load"], {}, "PASSIVE"),
+    pytest.param(["-c", "import reason; reason.load"], {}, "PASSIVE", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_scripts_are_doors_to_the_same_code(words: list[str], own: dict[str, str], policy: str) -> None:
     """Threads wait without spinning, unless the user sets otherwise: which torch reads as it is imported."""
@@ -182,3 +185,72 @@ def test_what_is_typed_and_does_nothing_is_said(sudoku_4x4: Path, here: Path) ->
         "model.sigma=0.5 changes nothing in this training: model.noise=none",
         "optimizer.muon_lr=0.1 changes nothing in this training: optimizer.kind=adam-atan2",
     ]
+
+
+SETTINGS = describe_settings()
+KEYS = {row.key for row in SETTINGS}
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_help_is_a_screen(command: str) -> None:
+    """What it names exists: settings, sections and presets."""
+    page = output([command, "--help"])
+    assert 15 <= len(page.splitlines()) <= 40
+    assert max(map(len, page.splitlines())) <= 100
+    named = set(re.findall(rf"\b((?:{'|'.join(SECTIONS)})\.[a-z_.]+)=", PAGES[command]))
+    assert named <= KEYS | set(SECTIONS)
+    assert set(re.findall(r"train.py ([a-z][a-z0-9-]+) ", PAGES[command])) <= PRESETS.keys()
+
+
+def test_the_screen_names_every_option_and_every_section() -> None:
+    options = [option for action in PARSER._actions for option in action.option_strings]
+    sections = {key.partition(".")[0] for key in KEYS if "." in key}
+    assert sections == SECTIONS.keys()
+    assert all(f"  {name} " in PAGES["train"] for name in (*options, *sections))
+    alone = {name for name in Config.model_fields if name not in sections} - {"name"}
+    assert all(name in PAGES["train"] for name in alone)
+
+
+def test_a_section_shows_each_of_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1500")
+    shown = [" ".join(line.split()) for line in output(["train", "--help", *SECTIONS]).splitlines()]
+    for row in SETTINGS:
+        if "." in row.key:
+            assert " ".join(f"{row.key}={row.default} {row.allowed} {row.text}".split()) in shown
+    lines = [line.strip() for line in output("train --help model.expansion").splitlines() if line.strip()]
+    assert lines[::2] == [f"{kind} models" for kind in FAMILIES]
+    shown = re.findall(r"^(model\.[a-z_]+)=", output("evaluate --help model"), re.MULTILINE)
+    assert shown == [row.key for row in SETTINGS if has_mark(row.key, Mark.READABLE) and row.key.startswith("model.")]
+    assert "model.hidden_size" not in shown
+
+
+def test_names_of_other_code_lead_to_settings_that_exist() -> None:
+    assert set(NAMES.values()) <= KEYS
+
+
+def test_neither_the_package_nor_a_listing_needs_torch() -> None:
+    words = ["presets"], ["presets", "cmm-5-"], ["train", "--help"], ["evaluate", "--help"]
+    code = f"import sys, reason; from reason.cli import main; [main(each) for each in {words}]"
+    subprocess.run(
+        [sys.executable, "-c", f"{code}; assert 'torch' not in sys.modules"], check=True, cwd=ROOT, capture_output=True
+    )
+
+
+SCRIPTS = "python train.py x; then python evaluate.py, python -m datasets_gen, make demo"
+COMMANDS = "reason train x; then reason evaluate, reason generate, reason demo"
+
+
+@pytest.mark.parametrize(("called", "checkout", "shown"), [
+    ("/usr/bin/reason", False, COMMANDS),
+    ("/somewhere/reason/__main__.py", False, COMMANDS),
+    ("/usr/bin/reason", True, SCRIPTS),
+    ("train.py", False, SCRIPTS),
+])  # fmt: skip
+def test_commands_are_printed_as_they_can_be_typed(
+    called: str, checkout: bool, shown: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", [called])
+    (here / "train.py").touch()
+    if checkout:
+        monkeypatch.setattr("datasets_gen.typed.ROOT", here)
+    assert typed(SCRIPTS) == shown

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -49,7 +50,6 @@ WORDS: list[tuple[Words, str]] = [
     (begin("seed=99999999999999999999"), "seed"),
     (begin("init_from=\x1b[31m"), r"init_from=\x1b[31m holds control characters"),
     ("train sudoku-4x4 data=set,", "data=set, names an empty folder; type data=DIR"),
-    ("train run=half optimizer.lr=1 --resume", "leave out optimizer.lr (what may change:"),
     ("train run=half data=other --resume", "other is not the set that half was started with"),
     ("train run=set --resume", "no run at set"),
     ("evaluate half evaluation.split=validation", "has no split 'validation'; splits with a dataset.json: train, test"),
@@ -94,13 +94,10 @@ def every(pattern: str, data: bytes) -> Damage:
 CONFIG, STATE = "config.json", f"{STEP}/state.json"
 RUNS: dict[str, tuple[Damage, tuple[Words, ...], str]] = {  # what is done to a run, who reads it, what is said
     "nested too deep": (content(CONFIG, '{"config":' * 5000), ALL, "half/config.json"),
-    "no UTF-8": (content(CONFIG, b"\xff\xfe\x00"), ALL, "half/config.json"),
-    "a list": (content(CONFIG, "[]"), ALL, "half/config.json"),
     "no config": (gone(CONFIG), ALL, "no run at half"),
     "a billion cells": (entry(CONFIG, "shape.seq_len", 10**9), (EVALUATE,), "less than or equal to 16777216"),
     "a cell too many": (entry(CONFIG, "shape.seq_len", 17), (EVALUATE,), "grid 4x4 does not hold the 17 cells"),
     "imports a number": (entry(CONFIG, "imports", 3), (EVALUATE, RESUME), "is not a run's config"),
-    "imports numbers": (entry(CONFIG, "imports", [1]), (EVALUATE, RESUME), "is not a run's config"),
     "controls": (entry(CONFIG, "config.init_from", "\x1b]0;t\x07"), (EVALUATE,), r"\x1b]0;t\x07 holds control char"),
     "an unknown key": (entry(CONFIG, "config.optimizer.a", 1.27), (RESUME,), "unknown setting optimizer.a"),
     "another rate": (entry(CONFIG, "config.optimizer.lr", 0.5), (RESUME,), "config.json has 0.5: put 0.001 back"),
@@ -212,8 +209,7 @@ def test_any_damage_is_worked_around_or_refused(
 
 
 @pytest.mark.parametrize("variables", [
-    {"WORLD_SIZE": "2"}, {"WORLD_SIZE": "two"}, {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"},
-    {"WORLD_SIZE": "2", "RANK": "2", "LOCAL_RANK": "0", "MASTER_PORT": "1", "MASTER_ADDR": "x"},
+    {"WORLD_SIZE": "two"}, {"WORLD_SIZE": "2", "RANK": "2", "LOCAL_RANK": "0", "MASTER_PORT": "1", "MASTER_ADDR": "x"},
 ])  # fmt: skip
 def test_a_world_that_torchrun_did_not_make(
     variables: dict[str, str], half: Path, monkeypatch: pytest.MonkeyPatch
@@ -242,32 +238,21 @@ def test_an_error_that_nobody_foresaw_is_one_line_and_a_file(
     assert "in fails" in file.read_text()
 
 
-def interrupted() -> None:
-    """Ctrl-C as numba, and imports, pass it on."""
-    try:
-        raise KeyboardInterrupt
-    except KeyboardInterrupt:
-        raise SystemError("returned a result with an exception set")  # noqa: B904
+CTRL_C = SystemError("returned a result with an exception set")  # as numba, and imports, pass it on
+CTRL_C.__context__ = KeyboardInterrupt()
 
 
-def fails_with(error: Exception) -> Callable[[], None]:
-    def fails() -> None:
-        raise error
-
-    return fails
-
-
-@pytest.mark.parametrize(("fails", "status", "said"), [
-    (fails_with(MemoryError()), 1, "out of memory"),
-    (fails_with(RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory")), 1, "out of memory"),
-    (fails_with(RuntimeError("CUDA out of memory. Tried to allocate 2 GB")), 1, "out of memory"),
-    (fails_with(FileNotFoundError(2, "No such file", "x\ny")), 1, r"No such file (x\ny)"),
-    (interrupted, 130, "interrupted"),
+@pytest.mark.parametrize(("error", "status", "said"), [
+    (MemoryError(), 1, "out of memory"),
+    (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), 1, "out of memory"),
+    (RuntimeError("CUDA out of memory. Tried to allocate 2 GB"), 1, "out of memory"),
+    (FileNotFoundError(2, "No such file", "x\ny"), 1, r"No such file (x\ny)"),
+    (CTRL_C, 130, "interrupted"),
 ])  # fmt: skip
 def test_errors_of_the_machine_are_one_line(
-    fails: Callable[[], None], status: int, said: str, capsys: pytest.CaptureFixture[str]
+    error: Exception, status: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert guarded(lambda _: fails(), []) == status  # type: ignore[func-returns-value, arg-type, return-value]
+    assert guarded(Mock(side_effect=error), []) == status
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
 

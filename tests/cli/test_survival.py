@@ -1,4 +1,4 @@
-"""A run that something happened to: a full disk, no permission, a moved set, another type of numbers."""
+"""A run that something happened to: a full disk, no permission, damaged or lost checkpoints, other types of numbers."""
 
 import json
 import os
@@ -7,15 +7,19 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from conftest import NARROW, output, refusal
-from survivors import entry
+from conftest import NARROW, output, refusal, trainer_of
+from survivors import STEP, Damage, change_json, content, entry, flip, gone, same, snapshot
 
 from reason.cli import main
 from reason.config.overrides import read_config
+from reason.config.schema import Config
+from reason.errors import Diverged
 from reason.runs import directory as runs
+from reason.runs.directory import locked
 from reason.training import checkpoint
-from reason.training.checkpoint import checkpoints
+from reason.training.checkpoint import FILES, MANIFEST, checkpoints, readable, seal
 from reason.training.log import read_metrics
+from reason.training.state import save
 
 
 def test_what_may_change_when_training_goes_on(half: Path, sudoku_4x4: Path) -> None:
@@ -26,7 +30,7 @@ def test_what_may_change_when_training_goes_on(half: Path, sudoku_4x4: Path) -> 
 def test_settings_that_left_are_read_where_they_had_the_value_of_now(half: Path) -> None:
     """And those of a missing extension where they are off."""
     whole = read_config(half / "config.json")
-    for key, value in (("optimizer.a", 1.0), ("evaluation.gone", False), ("loss.weights.gone", 0.0)):
+    for key, value in (("optimizer.a", 1.0), ("evaluation.policies", False), ("loss.weights.gone", 0.0)):
         entry("config.json", f"config.{key}", value)(half)
     assert read_config(half / "config.json") == whole
 
@@ -86,3 +90,89 @@ def test_lost_metrics_are_said_and_leave_whole_lines(half: Path, capsys: pytest.
     assert main(["train", "run=half", "--resume"]) == 0
     assert "metrics.jsonl has lost lines" in capsys.readouterr().err
     assert [line["step"] for line in read_metrics(half)] == [4]
+
+
+RESUME = ["train", "run=half", "--resume"]
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+def test_a_run_that_has_lost_its_checkpoints_is_left_alone(emptied: bool, half: Path) -> None:
+    shutil.rmtree(half / "checkpoints")
+    if emptied:
+        (half / "checkpoints").mkdir()
+    before = snapshot(half)
+    refusal(RESUME, "half has been trained and its checkpoints are gone; put half/checkpoints back")
+    assert snapshot(half) == before
+
+
+def test_a_run_that_died_before_its_first_step_begins(half: Path, here: Path) -> None:
+    """Killed between config.json and its first checkpoint: nothing is lost, so it starts."""
+    shutil.copytree(half, here / "whole")
+    shutil.rmtree(half / "checkpoints")
+    (half / "metrics.jsonl").unlink()
+    (half / "checkpoints/.step-000000.partial").mkdir(parents=True)
+    assert main(RESUME) == 0
+    assert main(["train", "run=whole", "--resume"]) == 0
+    assert same(half, here / "whole")
+
+
+def test_a_locked_run_is_trained_by_one_process(half: Path) -> None:
+    with locked(half):
+        refusal(RESUME, "half is being trained by another process")
+    assert main(RESUME) == 0
+
+
+def flipped(file: str, at: float) -> Damage:
+    return lambda folder: flip(folder / file, int(at * 8 * (folder / file).stat().st_size))
+
+
+def sealed(damage: Damage) -> Damage:
+    """Damage that the manifest agrees with."""
+    return lambda folder: (damage(folder), seal(folder))
+
+
+DAMAGES: dict[str, tuple[Damage, str]] = {  # of the newest checkpoint
+    **{f"a bit of {file}": (flipped(file, 0.6), "") for file in (*FILES, MANIFEST)},
+    "no manifest": (gone(MANIFEST), "manifest.json is missing"),
+    "an average too many": (
+        lambda folder: change_json(folder / MANIFEST, lambda sums: sums.pop("ema.safetensors")),
+        "ema.safetensors is not of this checkpoint",
+    ),
+    "deep": (content(MANIFEST, "[" * 9999), "is nested too deep"),
+    "a folder": (lambda folder: (gone(MANIFEST)(folder), (folder / MANIFEST).mkdir()), "Is a directory"),
+    "renamed": (lambda folder: folder.rename(folder.with_name("step-000009")), "its state is of step 2"),
+    "of another step": (entry("state.json", "step", 1), "its state is of step 1"),
+    **{f"a state of {text}": (sealed(content("state.json", text)), "holds no state") for text in ("{}", "null", "[]")},
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_passed_over(damage: str, half: Path) -> None:
+    """The one before goes on."""
+    apply, said = DAMAGES[damage]
+    apply(half / STEP)
+    with pytest.warns(UserWarning, match=rf"step-00000. is torn \(.*{said}"):
+        assert next(readable(half)).name == "step-000000"
+
+
+def test_not_a_step_is_trained_on_a_flipped_bit(half: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The end is the same to the bit."""
+    shutil.copytree(half, here / "whole")
+    assert main(["train", "run=whole", "--resume"]) == 0
+    flip(half / STEP / "weights.safetensors", 4000)
+    capsys.readouterr()
+    assert main(["train", "run=half", "--resume"]) == 0
+    (warning,) = (line for line in capsys.readouterr().err.splitlines() if "step-000002 is torn (" in line)
+    assert "going back to the one before it" in warning
+    assert same(half, here / "whole")
+
+
+@pytest.mark.parametrize("part", ["average of", "moment"])
+def test_averages_and_moments_that_are_not_finite_are_not_saved(part: str, tiny: Config, tmp_path: Path) -> None:
+    trainer = trainer_of(tiny, tmp_path / "run")
+    trainer.optimizer_step()
+    assert trainer.ema is not None
+    average, moment = trainer.ema.state_dict()["head.weight"], trainer.optimizers.state_dict()[0]["exp_avg"]
+    (average if part == "average of" else moment).flatten()[-1] = float("nan")
+    with pytest.raises(Diverged, match=f"{part} .* is not finite at step 1"):
+        save(trainer)

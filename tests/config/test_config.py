@@ -32,20 +32,17 @@ def test_values_are_read_as_their_setting_is_typed() -> None:
 
 @pytest.mark.parametrize(("key", "value", "words"), [
     ("optimizer.lrr", "1", "did you mean optimizer.lr=1?"),
-    ("lr", "1", "did you mean optimizer.lr=1?"),
     ("model.H_cycles", "3", "did you mean model.h_cycles=3?"),
     ("optimizer.learning_rate", "3", "did you mean optimizer.lr=3?"),
     ("optimizer.learning", "3", "unknown setting optimizer.learning; see: python train.py --help optimizer"),
     ("nonsense.at.all", "3", "unknown setting nonsense.at.all; sections are data, model"),
     ("optimizer", "3", "optimizer is a section; type one of its keys"),
     ("optimizer.lr", "fast", "optimizer.lr=fast: input should be a valid number"),
-    ("optimizer.lr", "-1", "optimizer.lr=-1: input should be greater than 0; learning rate of the weights"),
     ("model.mixer", "conv", "a mixer is attention, mlp, local, groups"),
     ("training.precision", "fp8", "'auto', 'fp32', 'bf16', 'fp16', 'amp', 'amp-bf16' or 'amp-fp16'"),
     ("model.num_heads", "7", "512 does not divide into 7 heads"),
     ("device", "tpu", "auto, cpu, mps, cuda"),
     pytest.param("optimizer.lr", '{"a":' * 4000 + "1" + "}" * 4000, 'optimizer.lr={"a":', id="deep"),
-    pytest.param("optimizer.betas", f"[{'9' * 5000}]", "optimizer.betas=", id="thousands of digits"),
     ("loss.weights.q_continue", "0.5", "type rollout.halting=q-learning"),
     ("loss.weights.lm", "nan", "finite number"),
     ("rollout.carry", "fresh", "type rollout.accum_steps=16"),
@@ -118,7 +115,6 @@ def test_what_is_printed_is_exact(lr: float, weight: float, steps: int, augment:
     ({"model": {"h_cycles": 9}}, "model is a section"),
     ({"model.h_cycles": "9"}, "model.h_cycles=9: input should be a valid integer"),
     ({"model.h_cycles": True}, "model.h_cycles=True: input should be a valid integer"),
-    ({"model.h_cycles": 0}, "model.h_cycles=0: input should be greater than or equal to 1"),
     ({"balance.targets": {"lm": "much"}}, "balance.targets.lm=much"),
     ({"model.kind": "recursiv"}, "model.kind=recursiv: a model is recursive"),
 ])  # fmt: skip

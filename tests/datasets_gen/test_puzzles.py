@@ -93,17 +93,6 @@ def test_unknown_families_are_refused(changes):
         puzzle_of(metadata(Sudoku(9), **changes))
 
 
-def test_contradictions_are_named():
-    board = Sudoku(4).parse("1..1 .... .... ....")
-    assert Sudoku(4).contradiction(board) == (
-        "row 1 of the question holds 1 twice: at row 1, column 1 and row 1, column 4"
-    )
-    assert Sudoku(4).contradiction(Sudoku(4).parse("123. ...4 .... ....")) == "no answer obeys all rules and clues"
-    assert Sudoku(4).contradiction(Sudoku(4).parse("12.. .... .... ....")) is None
-    assert Maze(2).contradiction(Maze(2).parse("S##G")) == "no path leads from S to G"
-    assert Maze(2).contradiction(Maze(2).parse("S #G")) is None
-
-
 @pytest.mark.parametrize(("puzzle", "text", "solution"), [
     (Sudoku(4), "1... .... .... ....", "1234341221434321"),
     (Maze(3), "S...#...G", "So..#o..G"),

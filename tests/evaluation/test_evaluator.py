@@ -1,4 +1,4 @@
-"""One pass for all consumers: who is stepped, what is left out, who pays, and one's own consumer on every road."""
+"""One pass for all consumers: its numbers, who is stepped, what is random, compiled, and one's own consumer."""
 
 import json
 from dataclasses import replace
@@ -13,23 +13,73 @@ from evaluators import counting, evaluator_of, read, small
 from rich.console import Console
 
 from datasets_gen.structure import Structure
+from reason.config.describe import halting_read
+from reason.config.overrides import derive
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import STUDIES, EvaluationConfig, Study
-from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator, StepColumns, default_steps, evaluate
+from reason.evaluation.evaluator import (
+    Columns,
+    Consumer,
+    Evaluator,
+    PuzzleSeeds,
+    StepColumns,
+    default_steps,
+    evaluate,
+)  # fmt: skip
 from reason.evaluation.studies.boards import Boards
-from reason.evaluation.studies.by_step import Rules
+from reason.evaluation.studies.by_step import Rules, halt_signal
 from reason.evaluation.suite import CONSUMERS, SECTIONS, consumers_of, print_results, write_report
-from reason.models.base import Shape
+from reason.models.base import Readout, Reasoner, Shape
+from reason.presets import preset
 from reason.report.chart import Chart
-from reason.report.section import Section, Table
-from reason.rollout import StepRecord, unroll
+from reason.report.section import Section, Table, shown_steps, wilson_interval
+from reason.rollout import StepRecord, exact_logit, unroll
+from reason.training.accelerate import compile_networks
 from reason.training.world import World
 
 Trained = tuple[Any, PuzzleData]
+COUNTERS = torch._dynamo.utils.counters
 FIXTURES = Path(__file__).parents[1] / "datasets_gen/fixtures"
 MORE = {"run": "r", "preset": "p", "dataset": "d", "split": "test", "parameters": 1, "checkpoint_step": 1}
 MORE |= {"weights": "ema", "precision": "float32", "device": "cpu", "version": "0", "fingerprint": "f0"}
+
+
+def test_one_pass_equals_a_loop_over_puzzles(trained: Trained) -> None:
+    model, data = trained
+    got = read(model, data, 5, 5)
+    exact, cell, halted, loss = ([0.0] * 5 for _ in range(4))
+    with torch.no_grad():
+        for i in range(len(data)):
+            batch = data.take(torch.tensor([i]))
+            for m, out in enumerate(unroll(model, batch, 5)):
+                right = [int(a) == int(b) for a, b in zip(out.logits[0].argmax(-1), batch.labels[0], strict=True)]
+                exact[m] += all(right) / len(data)
+                cell[m] += sum(right) / len(right) / len(data)
+                halted[m] += float(out.q_halt[0] > 0) / len(data)
+                loss[m] += torch.nn.functional.cross_entropy(out.logits[0], batch.labels[0]).item() / len(data)
+    assert got["exact_by_step"] == pytest.approx(exact)
+    assert got["cell_by_step"] == pytest.approx(cell)
+    assert got["halted_by_step"] == pytest.approx(halted)
+    assert got["loss_by_step"] == pytest.approx(loss)
+    assert (got["puzzles"], got["unscored"]) == (len(data), 0)
+    assert got["cell_by_step"][0] > 0
+
+
+@pytest.mark.parametrize(
+    ("share", "count", "low", "high"),
+    [(0.0, 10, 0.0, 0.2775), (0.5, 10, 0.2366, 0.7634), (1.0, 10, 0.7225, 1.0), (0.95, 1000, 0.9347, 0.9618)],
+)
+def test_wilson_interval(share: float, count: int, low: float, high: float) -> None:
+    """Against values computed by hand from (p̂ + z²/2n ± z√(p̂(1−p̂)/n + z²/4n²))/(1 + z²/n), z = 1.959964."""
+    assert wilson_interval(share, count) == pytest.approx((low, high), abs=2e-4)
+
+
+def test_long_curves_are_shown_at_telling_steps() -> None:
+    assert shown_steps(64, 8) == [1, 2, 4, 8, 16, 32, 64]
+    assert shown_steps(64, 12) == [1, 2, 4, 8, 12, 16, 32, 64]
+    assert shown_steps(20, 8) == [1, 2, 4, 8, 16, 20]
+    assert (shown_steps(1, 8), shown_steps(3, 8)) == ([1], [1, 2, 3])
 
 
 def test_one_pass_whoever_looks_on(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,22 +165,6 @@ def parts_join(whole: Evaluator) -> set[str]:
         np.testing.assert_allclose(joined, values, rtol=1e-6, err_msg=name)
         assert parts[0][name].shape[-1] > 0
     return set(one)
-
-
-def test_a_filled_batch_has_one_shape_and_counts_once(trained: Trained) -> None:
-    model, data = trained
-    plain = evaluator_of(model, data, 2, 5)
-    filled = replace(plain, fill=True)
-    assert len(data) % 5
-    rows = counting(model)
-    with torch.no_grad():
-        seen, _ = plain.observe([Accuracy(plain)])
-        assert set(rows) == {5, len(data) % 5}
-        rows.clear()
-        again, _ = filled.observe([Accuracy(filled)])
-    assert set(rows) == {4}  # three batches of the 12
-    for name, values in seen.items():
-        assert (again[name] == values).all()
 
 
 def test_what_is_random_comes_from_the_seed(trained: Trained) -> None:
@@ -219,3 +253,84 @@ def test_larger_boards_have_more_steps_where_none_are_asked_for() -> None:
     assert default_steps(16, grid(31, 31), grid(15, 15)) == 96
     assert default_steps(4, grid(1, 40), grid(1, 20)) == 8  # a longer text is no larger board
     assert default_steps(4, Shape(seq_len=9, vocab_size=6), grid(1, 9)) == 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "read"),
+    [({}, "bce"), ({"rollout.halting": "none"}, "none"), ({"rollout.halting": "none", "loss.weights.q_halt": 0}, None)],
+)
+def test_the_head_is_read_where_a_loss_trains_it(changes: dict[str, Any], read: Any) -> None:
+    assert halting_read(derive(preset("sudoku-4x4").config(), changes)) == read
+    readout = Readout(torch.zeros(1, 4, 6), q_halt=torch.ones(1))
+    assert (exact_logit(readout, read) is None) == (read is None)
+
+
+def test_under_q_learning_it_is_compared_with_going_on() -> None:
+    """Of the q of exactness alone it is the trained probability."""
+    both = Readout(torch.zeros(3, 16, 6), torch.full((3,), 4.0), torch.full((3,), 4.0))
+    assert exact_logit(both, "q-learning").tolist() == halt_signal(both, "bce").tolist() == [4.0] * 3
+    assert halt_signal(both, "q-learning").tolist() == [0.0] * 3
+    assert halt_signal(both, None) is None
+
+
+def columns(model: Reasoner, data: PuzzleData, batch_size: int, **settings: Any) -> Columns:
+    evaluator = evaluator_of(model, data, 3, batch_size, **settings)
+    with torch.no_grad(), evaluator.own_randomness():
+        return evaluator.observe(consumers_of(evaluator))[0]
+
+
+def test_boards_show_the_pass(sudoku_4x4: Path) -> None:
+    """Every puzzle has random numbers of its own: two cells of one token begin apart."""
+    data = PuzzleData(sudoku_4x4, "test")
+    model = small(data.shape, torch.float64, initial="random").eval()
+    evaluator = evaluator_of(model, data, 3, 50)
+    seen = columns(model, data, 50)
+    with evaluator.own_randomness():
+        boards = Boards(evaluator).result(seen)["boards"]["puzzles"]
+    assert len(boards) >= 6
+    for board in boards:
+        right = [a == label for a, label in zip(board["answers"][-1], board["label"], strict=True) if label >= 0]
+        assert all(right) == board["solved"]
+
+
+def test_a_stream_is_of_the_seed_the_purpose_and_the_puzzle() -> None:
+    z = torch.zeros(2, 5, 4, dtype=torch.float64)
+    first = PuzzleSeeds(torch.tensor([3, 8]), 0, 1).normal(z)
+    assert first.dtype == z.dtype
+    assert torch.equal(first[1:], PuzzleSeeds(torch.tensor([8]), 0, 1).normal(z[:1]))
+    for other in (PuzzleSeeds(torch.tensor([3, 8]), 1, 1), PuzzleSeeds(torch.tensor([3, 8]), 0, 2)):
+        assert (other.normal(z) != first).all()
+
+
+def test_batches_of_one_shape_change_nothing(trained: Trained) -> None:
+    """Batches of equal size, the last one filled up; what fills it is seen by nobody."""
+    model, data = trained
+    plain = evaluator_of(model, data, 4, 5)
+    rows = counting(model)
+    seen = [evaluate(each, consumers_of(each)) for each in (plain, replace(plain, fill=True))]
+    filled = rows[len(rows) // 2 :]
+    assert len(data) % 5
+    assert len({*filled[: 4 * -(-len(data) // 5)]}) == 1
+    for name in ("exact_by_step", "valid_by_step", "puzzles", "boards"):
+        assert seen[0][name] == seen[1][name]
+    np.testing.assert_allclose(seen[0]["loss_by_step"], seen[1]["loss_by_step"], rtol=1e-6)
+
+
+def test_compiled_networks_read_what_eager_ones_read(trained: Trained) -> None:
+    """One graph for the pass; drawings, whose shapes are their own, make none."""
+    read_by_one_graph(*trained)
+
+
+def read_by_one_graph(model: Any, data: PuzzleData, **asked: Any) -> None:
+    eager, compiled = (replace(evaluator_of(model, data, 4, 5, **asked), fill=fill) for fill in (False, True))
+    expected = evaluate(eager, consumers_of(eager))
+    torch._dynamo.reset()
+    COUNTERS.clear()
+    compile_networks(model, "aot_eager")
+    compiled.warm_up()
+    graphs = COUNTERS["stats"]["unique_graphs"]
+    found = evaluate(compiled, consumers_of(compiled))
+    assert COUNTERS["stats"]["unique_graphs"] == graphs == len(model.networks())
+    assert not COUNTERS["graph_break"]
+    assert found["exact_by_step"] == expected["exact_by_step"]
+    np.testing.assert_allclose(found["loss_by_step"], expected["loss_by_step"], rtol=1e-5)

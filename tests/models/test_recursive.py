@@ -202,31 +202,6 @@ def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
         torch.testing.assert_close(move(point), torch.stack(moved[:states], dim=1))
 
 
-SUDOKU = Shape(seq_len=81, vocab_size=11)
-MAZE = Shape(seq_len=900, vocab_size=6)
-IDENTICAL = {"num_layers": 1, "repeats": 2}
-MLP = {"mixer": "mlp", "positions": "none"}
-CMM_128 = {"hidden_size": 128, "puzzle_emb_len": 0}
-
-
-@pytest.mark.parametrize(
-    ("settings", "shape", "count"),
-    [
-        ({"num_layers": 4, "separate_networks": True, "puzzle_emb_len": 1}, SUDOKU, 27_275_266),
-        ({}, SUDOKU, 6_828_034),
-        (MLP, SUDOKU, 5_028_866),
-        (MLP | IDENTICAL, SUDOKU, 2_520_578),
-        (CMM_128 | MLP, SUDOKU, 520_706),
-        (CMM_128 | MLP | IDENTICAL, SUDOKU, 261_890),
-        (CMM_128, SUDOKU, 527_362),
-        (CMM_128 | IDENTICAL, MAZE, 263_938),
-    ],
-)
-def test_published_parameter_counts(settings: dict[str, object], shape: Shape, count: int) -> None:
-    with torch.device("meta"):
-        assert RecursiveModel(RecursiveConfig(**settings), shape).parameter_count() == count
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

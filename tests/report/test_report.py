@@ -1,26 +1,39 @@
-"""Every plot, table and file of a report, from results that a tiny model really gave."""
+"""Every plot, table, colour and file of a report, from results that a tiny model really gave."""
 
 import csv
+import itertools
 import json
+import os
 import re
-from collections.abc import Callable
+import shutil
+from base64 import b64decode
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
+from matplotlib.axes import Axes
+from PIL import Image
 from rich.console import Console
 
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator, evaluate
 from reason.evaluation.studies.boards import Boards
+from reason.evaluation.studies.by_step import BY_STEP
+from reason.evaluation.studies.training import TRAINING
 from reason.evaluation.suite import CONSUMERS, consumers_of, print_results, write_report
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import ModelConfig
-from reason.report.compare import differences, notes_on, write_comparison
-from reason.report.section import headline
+from reason.report.chart import Chart, save_png, svg
+from reason.report.compare import charts as compared_charts
+from reason.report.compare import differences, letter, notes_on, write_comparison
+from reason.report.palette import DARK, LIGHT, styled
+from reason.report.section import headline, shown_steps
 
 SMALL = RecursiveConfig(
     hidden_size=8, num_heads=1, expansion=1, mixer="mlp", positions="none", puzzle_emb_len=0, h_cycles=1, l_cycles=2
@@ -164,3 +177,206 @@ def test_runs_compared(whole: dict, tmp_path: Path) -> None:
     split = f"{one['split']} split of {one['dataset']}"
     assert notes_on([one, changed]) == [f"the {split} held other puzzles at one evaluation than at another"]
     assert notes_on([one, evaluations[1] | {"fingerprint": None}]) == notes_on([one, one]) == []
+
+
+VOID = {"meta", "link", "input", "br", "img"}
+
+
+@pytest.fixture(scope="module")
+def page(whole: dict, tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder: Path = tmp_path_factory.mktemp("page")
+    write_report(folder, whole)
+    return (folder / "report.html").read_text()
+
+
+def test_what_is_opened_is_closed(page: str) -> None:
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            opened.extend([tag] if tag not in VOID else [])
+
+        def handle_endtag(self, tag: str) -> None:
+            assert tag in VOID or opened.pop() == tag
+
+    opened: list[str] = []
+    Tags().feed(page)
+    assert opened == []
+
+
+def test_the_boards_come_first(page: str) -> None:
+    assert re.search(r'<main[^>]*>\s*<\w+ [^>]*id="viewer"', page)
+    assert re.search(r'<input [^>]*type="range"[^>]*aria-label="supervision step"', page)
+    assert "prefers-reduced-motion" in page[page.index("<script>") :]
+
+
+def test_every_chart_says_what_it_shows(page: str) -> None:
+    figures = re.findall(r"<figure.*?</figure>", page, re.DOTALL)
+    captions = [re.search(r"<figcaption[^>]*>(.*?)</figcaption>", figure, re.DOTALL)[1].strip() for figure in figures]
+    assert len(set(captions)) == len(figures) >= 4
+    for figure, caption in zip(figures, captions, strict=True):
+        assert re.search(rf'alt="{re.escape(caption)}: ', figure)
+        assert b"<svg" in b64decode(re.search(r"data:image/svg\+xml;base64,([^\"]+)", figure)[1])
+
+
+def test_tables_show_steps_that_double_and_unfold_to_all(page: str) -> None:
+    section = next(text for text in page.split("<section")[1:] if "Accuracy" in text.partition("</h2>")[0])
+    shown, unfolded = section.partition("</section>")[0].split("<details")
+    tables = [[int(step) for step in re.findall(r"<tr>\s*<td[^>]*>(\d+)", part)] for part in (shown, unfolded)]
+    assert tables == [[1, 2, 4, 5], [1, 2, 3, 4, 5]]
+    assert tables[0] == shown_steps(5, 2)
+    assert all('scope="col"' in head for head in re.findall(r"<th\b[^>]*", shown))
+
+
+@pytest.fixture
+def axes() -> Iterator[Axes]:
+    figure, axes = plt.subplots()
+    yield axes
+    plt.close(figure)
+
+
+def lines(axes: Axes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Labelled lines: x and y."""
+    found = {str(line.get_label()): line.get_data() for line in axes.get_lines()}
+    return {label: (np.asarray(x, float), np.asarray(y, float)) for label, (x, y) in found.items() if label[:1] != "_"}
+
+
+def test_accuracy_is_drawn_plain_and_as_an_error(whole: dict, axes: Axes) -> None:
+    results = whole | {"exact_by_step": [0.25, 0.5, 0.75, 11 / 12, 1.0]}
+    curve, error = BY_STEP.charts["accuracy_by_step"](results)
+    curve.draw(axes)
+    assert lines(axes)["exact"][1].tolist() == results["exact_by_step"]
+    assert lines(axes)["cells"][1].tolist() == results["cell_by_step"]
+    assert axes.get_yscale() == "linear"
+    axes.clear()
+    error.draw(axes)
+    assert axes.get_yscale() == "log"
+    drawn = lines(axes)["exact"][1]
+    assert drawn[:4] == pytest.approx(1 - np.array(results["exact_by_step"][:4]))
+    assert drawn[4] == 0.5 / results["puzzles"]  # none is wrong: below one puzzle
+    axes.figure.canvas.draw()
+    ticks = [text.get_text() for text in axes.get_yticklabels()]
+    assert "10%" in ticks
+    assert "100%" in ticks
+
+
+def test_the_training_curve_is_that_of_the_metrics(whole: dict, axes: Axes) -> None:
+    loss, exact = TRAINING.charts["training"](whole)
+    loss.draw(axes)
+    assert axes.get_yscale() == "log"
+    assert axes.get_lines()[0].get_xydata().tolist() == whole["training"]["loss"]  # type: ignore[union-attr]
+    axes.clear()
+    exact.draw(axes)
+    assert {label: y.tolist() for label, (_, y) in lines(axes).items()} == {"training": [0.25], "validation": [0, 0.5]}
+    assert "0.5 at step 4" in loss.says
+    assert exact.says == "training 25.0% at step 4, 25.0% at step 4; validation 0.0% at step 2, 50.0% at step 4"
+
+
+def test_a_png_holds_all_charts_of_a_plot(tmp_path: Path) -> None:
+    charts = [Chart("a", "nothing", lambda axes: None) for _ in range(3)]
+    save_png(charts, tmp_path / "three.png")
+    with Image.open(tmp_path / "three.png") as picture:
+        assert picture.size == (round(2 * 4.6 * 150), round(2 * 3.2 * 150))
+
+
+def test_no_text_of_a_chart_is_mathematics() -> None:
+    """Names of runs hold $ and _, and ticks of logarithms are not left as TeX."""
+
+    def draw(axes: Axes) -> None:
+        axes.plot([1, 2], [1e-9, 1], label="a$b_{c}$")
+        axes.legend()
+
+    assert "a$b_{c}$" in svg(Chart("t", "s", draw))
+
+
+def test_a_curve_of_many_runs_has_a_label_for_each(whole: dict, axes: Axes) -> None:
+    curves, _ = compared_charts([whole | {"run": f"r{i}"} for i in range(30)])
+    curves.draw(axes)
+    assert lines(axes).keys() == {letter(i) for i in range(30)}
+    assert [letter(i) for i in (0, 25, 26, 27, 52)] == ["A", "Z", "AA", "AB", "BA"]
+
+
+# Machado, Oliveira and Fernandes 2009, severity 1.0, on linear RGB
+TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+def linear(colour: str) -> np.ndarray:
+    values = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(a: str, b: str) -> float:
+    """WCAG 2: (L1 + 0.05)/(L2 + 0.05) of relative luminances."""
+    low, high = sorted(float(linear(colour) @ TO_XYZ[1]) for colour in (a, b))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
+def test_text_is_readable(scheme: dict[str, str]) -> None:
+    """4.5:1, of everything that is written: text, labels of lines, wrong cells, also on changed and given ones."""
+    written = [name for name in scheme if name.startswith(("--ink", "--soft", "--series", "--accent", "--wrong"))]
+    for name, paper in itertools.product(written, ("--paper", "--card")):
+        assert contrast(scheme[name], scheme[paper]) >= 4.5, (name, paper)
+    for name, under in itertools.product(("--ink",), ("--changed", "--given")):
+        assert contrast(scheme[name], scheme[under]) >= 4.5, (name, under)
+    assert contrast(scheme["--wrong"], scheme["--given"]) >= 4.5
+
+
+def test_lines_differ_in_more_than_colour() -> None:
+    assert len({(line["marker"], line["linestyle"]) for line in map(styled, range(32))}) == 32
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+SIZES = {"desktop": (1200, 900), "phone": (390, 844)}
+
+
+@pytest.fixture(scope="module")
+def page_file(sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("page")
+    write_report(folder, read(sudoku_4x4, 5, EVERYTHING))
+    return folder / "report.html"
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt-get install chromium")
+@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
+def test_the_page_opens_and_its_slider_moves(size: str, scheme: str, page_file: Path) -> None:
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install -e '.[browser]'")
+    said: list[str] = []
+    with api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        width, height = SIZES[size]
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, offline=True, reduced_motion="reduce"
+        )
+        page = context.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on(
+            "request", lambda request: said.append(request.url) if request.url[:4] not in ("file", "data") else None
+        )
+        page.goto(page_file.as_uri())
+        board, slider, caption = page.locator(".board"), page.locator("#step"), page.locator(".said")
+        assert "the question" in caption.inner_text()
+        assert page.locator(".play").get_attribute("aria-label") == "play"  # reduced motion: it waits
+        before = board.inner_text()
+        slider.focus()
+        page.keyboard.press("ArrowRight")
+        assert "step 1 of 5" in caption.inner_text()
+        assert board.inner_text() != before
+        assert board.locator("i.changed").count() > 0
+        slider.fill("5")
+        assert "step 5 of 5" in caption.inner_text()
+        for button in page.locator(".picks button").all():
+            button.click()
+            assert button.get_attribute("aria-pressed") == "true"
+            assert slider.input_value() == "0"
+        page.locator(".play").click()
+        page.wait_for_function("document.getElementById('step').value === '5'", timeout=10_000)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width  # nothing pushes the page sideways
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+            "rgb(251, 250, 247)" if scheme == "light" else "rgb(22, 24, 28)"
+        )
+        if folder := os.environ.get("SCREENSHOTS"):
+            slider.fill("1")
+            page.screenshot(path=str(Path(folder) / f"{size}-{scheme}.png"), full_page=True)
+        browser.close()
+    assert said == []

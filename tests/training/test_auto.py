@@ -1,4 +1,4 @@
-"""What `auto` means: rules by device, size and mixer; config.json records the choice, and a resumed run keeps it."""
+"""What `auto` means: rules by device, size and mixer; averages and types of numbers, each against its formula."""
 
 import json
 from pathlib import Path
@@ -9,19 +9,24 @@ import torch
 from reason.cli import main
 from reason.config.overrides import override, read_config
 from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.presets import PRESETS
-from reason.training import accelerate, auto
+from reason.training import accelerate, auto, device, precision
 from reason.training.accelerate import Accelerator
 from reason.training.auto import LONG, resolve, resolve_reading
+from reason.training.device import float32_by_onednn, pick_device
+from reason.training.ema import Ema, EmaConfig
+from reason.training.precision import dtypes
 
 CPU = torch.device("cpu")
-SMALL = PRESETS["sudoku-4x4"].shape
+SHAPE = PRESETS["sudoku-4x4"].shape
 
 
 def written(config: Config) -> float:
     """Positions × width × layer calls of a step, by hand."""
     c = config.model
-    cells = SMALL.seq_len + c.puzzle_emb_len
+    cells = SHAPE.seq_len + c.puzzle_emb_len
     return cells * c.hidden_size * c.h_cycles * (c.l_cycles + 1) * c.num_layers * c.repeats
 
 
@@ -35,11 +40,11 @@ def test_long_work_is_compiled_where_code_can_be_generated(
     a_step = written(tiny) * tiny.training.batch_size * tiny.rollout.grad_steps
     steps = int(LONG["cpu"] / a_step) + 1 if enough else int(LONG["cpu"] / a_step)
     asked = override(tiny, {"training.steps": str(steps), "training.compile": "auto"})
-    config, reasons = resolve(asked, [SMALL, SMALL], CPU)
+    config, reasons = resolve(asked, [SHAPE, SHAPE], CPU)
     assert config.training.compile == expected
     assert len(reasons) == enough
     puzzles = 3 * int(LONG["cpu"] / written(tiny)) + (3 if enough else -3)
-    config, _ = resolve_reading(override(tiny, {"evaluation.compile": "auto"}), SMALL, CPU, puzzles, 1)
+    config, _ = resolve_reading(override(tiny, {"evaluation.compile": "auto"}), SHAPE, CPU, puzzles, 1)
     assert config.evaluation.compile == expected
 
 
@@ -62,3 +67,74 @@ def test_a_run_records_and_keeps_what_auto_came_to(half: Path) -> None:
     assert read_config(half / "config.json") == recorded
     assert main(["train", "run=half", "--resume", "model.gradient_checkpointing=true"]) == 0
     assert read_config(half / "config.json").model.gradient_checkpointing is True
+
+
+SMALL = RecursiveConfig(hidden_size=8, num_heads=2, expansion=1, puzzle_emb_len=2)
+
+
+def model() -> RecursiveModel:
+    return RecursiveModel(SMALL, Shape(seq_len=4, vocab_size=5, num_puzzle_identifiers=6))
+
+
+@pytest.mark.parametrize("ramp", [False, True])
+def test_ema(ramp: bool) -> None:
+    net = model()
+    average = Ema(net, EmaConfig(decay=0.9, warmup=ramp))
+    expected = net.head.weight.detach().clone()
+    for step in range(1, 30):
+        with torch.no_grad():
+            net.head.weight.add_(torch.randn_like(net.head.weight))
+        average.update(step)
+        rate = min(0.9, (1 + step) / (10 + step)) if ramp else 0.9
+        expected = rate * expected + (1 - rate) * net.head.weight.detach()
+    torch.testing.assert_close(average.state_dict()["head.weight"], expected)
+    assert "puzzle_embedding.weight" not in average.state_dict()  # the authors evaluate the table itself
+    other = Ema(model(), EmaConfig(decay=0.9))
+    other.load_state_dict(average.state_dict())
+    torch.testing.assert_close(other.state_dict()["head.weight"], expected)
+
+
+@pytest.mark.parametrize(("bf16", "amx", "maker", "faster"), [
+    (True, True, "GenuineIntel", True),
+    (True, False, "GenuineIntel", False),
+    (True, False, "AuthenticAMD", True),
+    (False, False, "AuthenticAMD", False),
+])  # fmt: skip
+def test_auto_takes_bfloat16_where_it_is_faster(
+    bf16: bool, amx: bool, maker: str, faster: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bf16)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    monkeypatch.setattr(precision, "_processor", lambda: f"vendor_id : {maker}")
+    precision.bfloat16_is_faster.cache_clear()
+    try:
+        assert dtypes("auto", CPU) == (torch.bfloat16 if faster else torch.float32, None)
+        assert dtypes("amp", CPU) == (torch.float32, torch.bfloat16 if faster else None)
+    finally:
+        precision.bfloat16_is_faster.cache_clear()
+
+
+def test_a_device_that_is_not_there_is_refused() -> None:
+    assert pick_device("cpu") == CPU
+    with pytest.raises(ConfigError, match="device=auto"):
+        pick_device("cuda:99")
+
+
+def test_float32_products_stay_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """oneDNN computes them where it does not round the factors; where it would, torch's setting stays as it was."""
+    products = torch.backends.mkldnn.matmul
+    before = products.fp32_precision
+    device._exact_by_onednn.cache_clear()
+    try:
+        float32_by_onednn()
+        for rows, inner, columns in ((7, 5, 3), (300, 81, 512)):
+            a, b = torch.randn(rows, inner), torch.randn(inner, columns)
+            torch.testing.assert_close(a @ b, (a.double() @ b.double()).float(), rtol=1e-5, atol=1e-4)
+        device._exact_by_onednn.cache_clear()
+        products.fp32_precision = "ieee"
+        monkeypatch.setattr(torch, "allclose", lambda *_, **__: False)  # where oneDNN rounds
+        float32_by_onednn()
+        assert products.fp32_precision == "ieee"
+    finally:
+        products.fp32_precision = before
+        device._exact_by_onednn.cache_clear()

@@ -1,7 +1,8 @@
-"""Training as a whole: it learns, it resumes to the bit, it stops when asked, and its curve is known."""
+"""Training as a whole: it learns, resumes to the bit, stops when asked or killed, its curve is known, no step waits."""
 
 import hashlib
 import json
+import os
 import platform
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -17,11 +19,14 @@ import torch
 from conftest import TINY, pairs, trainer_of
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from datasets_gen.layout import Split, write_dataset
+from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.training import checkpoint
+from reason.training.checkpoint import checkpoints
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
 from reason.training.state import restore
@@ -47,7 +52,7 @@ VARIANTS = {
         "loss.weights.equil_z": "1",
         "loss.weights.rh_stable_z": "1e4",
         "loss.weights.rep_x": "1e3",
-        "loss.schedules": '{"rh_stable_z": {"points": [[0,0],[2,1]]}}',
+        "loss.schedules": '{"rh_stable_z": {"points": [[0,0],[0.3,1]]}}',
         "balance.kind": "alg-grad-norm",
         "optimizer.eps": "1e-12",
         "optimizer.freeze_embedding_after": "1",
@@ -217,3 +222,71 @@ def hold_against_golden(family: str, losses: list[float], record: bool) -> None:
         file.write_text(json.dumps({"machine": machine, "loss": losses}, indent=1) + "\n")
     golden = json.loads(file.read_text())
     assert losses == (golden["loss"] if golden["machine"] == machine else pytest.approx(golden["loss"], rel=2e-3))
+
+
+DIES_WITHIN_STEP_10 = """
+import os, signal, sys
+from reason.cli import main
+from reason.training.optim import Optimizers
+whole = Optimizers.step
+Optimizers.step = lambda self, step: os.kill(os.getpid(), signal.SIGKILL) if step == 9 else whole(self, step)
+main(["train", *sys.argv[1:]])
+"""
+
+
+def test_twelve_steps_are_six_and_a_kill_and_the_rest(monitored_4x4: Path, tmp_path: Path) -> None:
+    """The checkpoint of step 6 goes on; weights, EMA, carry and metrics are equal."""
+    parts, whole = tmp_path / "parts", tmp_path / "whole"
+    pairs = TINY | VARIANTS["hrm"] | {"training.steps": "12", "training.checkpoint_every": "6"}
+    words = ["sudoku-4x4", f"data={monitored_4x4}", *(f"{key}={value}" for key, value in pairs.items())]
+    command = [sys.executable, "-c", DIES_WITHIN_STEP_10, *words, f"run={parts}"]
+    killed = subprocess.run(command, capture_output=True, check=False, cwd=tmp_path, env=os.environ)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert read_metrics(parts)[-1]["step"] == 8
+    assert [path.name for path in checkpoints(parts)] == ["step-000000", "step-000006"]
+    assert main(["train", f"run={parts}", "--resume"]) == 0
+    assert main(["train", *words, f"run={whole}"]) == 0
+    hold_equal(parts, whole)
+
+
+WAITING = {"aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::unique_dim", "aten::_unique2"}
+
+
+class NoWaiting(TorchDispatchMode):
+    """Refuses what copies a number to the host, or a shape that depends on one."""
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function._schema.name in WAITING:
+            raise AssertionError(f"{function._schema.name} waits for the device")
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("wait", [lambda t: t.item(), lambda t: t.nonzero(), lambda t: bool(t.any()), torch.unique])
+def test_waiting_is_noticed(wait: Any) -> None:
+    with pytest.raises(AssertionError, match="waits"), NoWaiting():
+        wait(torch.ones(3)[0:1])
+
+
+@pytest.mark.parametrize("family", VARIANTS)
+def test_no_step_waits_for_the_device(family: str, tiny: Config, tmp_path: Path) -> None:
+    """Draw, augment, supervise, backward, average, meters. The step counter of AdamW lives on the host on a GPU too."""
+    trainer = trainer_of(override(tiny, VARIANTS[family]), tmp_path / "run")
+    if family.startswith(("adamw", "muon")):
+        trainer.optimizers.step = lambda step: torch.zeros(())  # type: ignore[method-assign]
+    with NoWaiting():
+        for _ in range(4):
+            trainer.optimizer_step()
+    assert trainer.step == 4
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("family", VARIANTS)  # fp16 is not among them: its scaler waits once an optimizer step
+def test_no_gpu_step_waits(family: str, tiny: Config, tmp_path: Path) -> None:
+    trainer = trainer_of(override(tiny, VARIANTS[family]), tmp_path / "run", "cuda")
+    trainer.optimizer_step()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(4):
+            trainer.optimizer_step()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")

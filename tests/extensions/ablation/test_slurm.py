@@ -105,8 +105,3 @@ def test_jobs_that_sbatch_refuses_are_none(here: Path, sudoku_4x4: Path, monkeyp
     said = refusal(words, "--on slurm: sbatch refuses the jobs (invalid partition: nowhere); see --sbatch")
     assert said.count("nowhere") == 1
     assert not slurm.submitted(Path("runs/ablation-sudoku-4x4"))
-
-
-def test_a_missing_submitit_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slurm, "submitit", None)
-    refusal([*PLAN, "--on", "slurm", "--max-minutes", "9"], "pip install submitit, or 'recursive-reasoners[slurm]'")

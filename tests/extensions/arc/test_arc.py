@@ -1,13 +1,19 @@
-"""ARC: boards, augmentations, the importer, and the score beside a naive one that follows TRM's evaluator."""
+"""ARC: boards, augmentations, files as people have them, and the score beside a naive one like TRM's evaluator."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from evaluation.test_evaluator import MORE
+from evaluators import evaluator_of, read, small
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 from typed_texts import Case, reading_test
 from typed_texts import page as page
 
@@ -19,6 +25,9 @@ from datasets_gen.extensions.arc.vote import score
 from datasets_gen.layout import DatasetError, read_identifiers, read_metadata, read_split
 from datasets_gen.parallel import seeded
 from datasets_gen.puzzles import family_of
+from reason.data import PuzzleData
+from reason.evaluation.suite import CONSUMERS, print_results, write_report
+from reason.extensions.arc.report import Votes
 
 FIXTURES = Path(__file__).parent / "fixtures"
 ARC = [str(FIXTURES / f"arc_{part}_challenges.json") for part in ("training", "evaluation")]
@@ -237,9 +246,7 @@ def test_a_grid_is_typed_alone_or_as_the_whole_board(text):
     [
         ("12\n3", "all of the same length"),
         ("1٣\n34", "lines of digits 0-9"),
-        ("1234\n1234", "a grid of 2x4; at most 3x3"),
         ("|12|\n|34|", "4 cells, .*; a board of arc has 3x3"),
-        ("|12 |\n|34 |\n|   |", "the question is no grid bounded by ends"),
         ("", "lines of digits 0-9"),
     ],
 )
@@ -255,3 +262,125 @@ def arc(size, top, left):
 
 CASES = {"arc": lambda: arc(6, 0, 0), "moved arc": lambda: arc(5, 3, 2)}
 test_every_reader_reads_alike_or_refuses = reading_test(CASES)
+
+
+GRID = [[0, 1], [2, 3]]
+PAIR = {"input": GRID, "output": GRID[::-1]}
+ASKED = {"a": {"train": [], "test": [{"input": GRID}]}}
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [[], [[]], [1, 2], None, [[0] * 30] * 31, [[0] * 31], [[0, 1], [2]], [[10]], [[-1]], [[1.7]], [[True]], [["1"]]],
+)
+@pytest.mark.parametrize("place", ["challenges", "solutions"])
+def test_faulty_grids(tmp_path, refused, grid, place):
+    pairs = {"train": [PAIR, {"input": GRID, "output": grid if place == "challenges" else GRID}], "test": [PAIR]}
+    solutions = [grid if place == "solutions" else GRID]
+    (tmp_path / "a_challenges.json").write_text(json.dumps({"abc": pairs}))
+    (tmp_path / "a_solutions.json").write_text(json.dumps({"abc": solutions}))
+    where = "abc, train, 1, output" if place == "challenges" else "abc, 0"
+    words = ["import", "arc", tmp_path / "a_challenges.json", "--output-dir", tmp_path / "set"]
+    refused(words, f"{tmp_path / f'a_{place}.json'}, {where}")
+
+
+@pytest.mark.parametrize(
+    ("challenges", "solutions", "message"),
+    [
+        ({"a": {"train": [{"input": GRID}], "test": []}}, None, "a, train, 0, output (counted from 0): Field required"),
+        (
+            ASKED,
+            None,
+            "task a is for testing and has no test pair, or one without output; write the output into its file",
+        ),
+        (ASKED, {"a": [GRID, GRID]}, "task a: 2 solutions of 1 test pairs"),
+        ("[" * 100_000, None, "no JSON"),
+        ({}, None, "no task has a pair with an output, so there is nothing to learn or to ask"),
+    ],
+)
+def test_faulty_tasks(tmp_path, refused, challenges, solutions, message):
+    path = tmp_path / "a_challenges.json"
+    path.write_text(challenges if isinstance(challenges, str) else json.dumps(challenges))
+    if solutions is not None:
+        (tmp_path / "a_solutions.json").write_text(json.dumps(solutions))
+    refused(["import", "arc", path, "--split", "test", "--output-dir", tmp_path / "set"], message)
+
+
+def written(folder, **tasks):
+    """Tasks as the repositories of ARC-AGI keep them: a file each."""
+    folder.mkdir(parents=True)
+    for name, test in tasks.items():
+        (folder / f"{name}.json").write_text(json.dumps({"train": [PAIR, PAIR], "test": test}))
+
+
+@pytest.mark.parametrize("given", ["data", "data/training/*.json data/evaluation/*.json"])
+def test_folders_of_tasks_say_the_split(made, tmp_path, monkeypatch, capsys, refused, given):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "data/training", **{f"a{n}": [PAIR] for n in range(4)})
+    asked = [[{"input": [[colour]], "output": [[colour + 1]]}] for colour in (4, 6)]
+    written(tmp_path / "data/evaluation", b1=asked[0], b2=asked[1])
+    sources = [path for word in given.split() for path in (sorted(tmp_path.glob(word)) if "*" in word else [word])]
+    made("import arc --augmentations 0", *sources)
+    said = capsys.readouterr().out
+    for line in ("split train: .*a0.json to .*a3.json, 4 files\n", "split test: .*b1.json, .*b2.json\n"):
+        assert re.search(line, said)
+    assert json.loads((tmp_path / "set/test_puzzles.json").read_text()).keys() == {"b1", "b2"}
+    assert [len(read_split(tmp_path / "set", split)[1].inputs) for split in ("train", "test")] == [4 * 3 + 2 * 2, 2]
+    (tmp_path / "data/evaluation/a1.json").write_text((tmp_path / "data/training/a1.json").read_text())
+    refused(["import", "arc", "data", "--output-dir", "other"], "task a1 of", "is in another source, too; leave one")
+
+
+def test_solutions_among_the_sources_are_read_with_their_challenges(made, tmp_path):
+    challenges, solutions = (FIXTURES / f"arc_evaluation_{kind}.json" for kind in ("challenges", "solutions"))
+    made("import arc --augmentations 0", solutions, challenges)
+    made("import arc --augmentations 0", challenges, name="alone")
+    labels = [read_split(tmp_path / name, "test")[1].labels for name in ("set", "alone")]
+    assert (labels[0] == labels[1]).all()
+
+
+@pytest.fixture(scope="module")
+def voters(tmp_path_factory: pytest.TempPathFactory) -> PuzzleData:
+    directory = tmp_path_factory.mktemp("sets") / "arc"
+    words = ["import", "arc", *ARC, "--augmentations", "3", "--size", "8", "--output-dir", str(directory)]
+    assert main(words) == 0
+    return PuzzleData(directory, "test")
+
+
+def test_augmented_copies_vote(voters: PuzzleData, tmp_path: Path) -> None:
+    """A model that knows three of four copies' answers at the last step, and none before it."""
+    model = small(voters.shape, puzzle_emb_len=1)
+    labels = torch.where(voters.labels == -100, 0, voters.labels).long()
+    numbers = voters.take(torch.arange(len(voters))).identifiers.tolist()
+    names = read_identifiers(voters.directory, voters.metadata)
+    last = {names[number].partition("|||")[0]: number for number in sorted(numbers)}  # of each task's four copies
+    wrong = torch.tensor([number in last.values() for number in numbers])
+    rows = {(number, *voters.inputs[i].tolist()): i for i, number in enumerate(numbers)}
+    readout, encode = model.readout, model.encode
+
+    def remember(batch: Any) -> torch.Tensor:
+        asked = zip(batch.identifiers.tolist(), batch.inputs.tolist(), strict=True)
+        model.rows = [rows[number, *question] for number, question in asked]
+        return encode(batch)
+
+    def recite(state: Any, context: Any, step: int | None = None) -> Any:
+        said = labels[model.rows].clone()
+        said[wrong[model.rows] if step == 4 else slice(None)] = 2
+        logits = torch.nn.functional.one_hot(said, voters.shape.vocab_size).float()
+        return readout(state, context, step)._replace(logits=logits)
+
+    model.encode, model.readout = remember, recite
+    results = MORE | {"steps": 4, "trained_steps": 3} | read(model, voters, 4, 5)
+    assert [row["step"] for row in results["votes"]] == [3, 4]
+    early, late = results["votes"]
+    assert early["pass_at"] == {"1": 0.0, "2": 0.0}
+    assert (late["pass_at"], late["unanswered"]) == ({"1": 1.0, "2": 1.0}, 0)
+    assert results["exact_by_step"][-1] == pytest.approx(1 - wrong.float().mean().item())
+    tasks = json.loads((voters.directory / "test_puzzles.json").read_text())
+    asked = sum(len(task["test"]) for task in tasks.values())
+    assert read(model, voters, 4, 5, limit=1)["votes"][-1]["unanswered"] == asked - 1
+    write_report(tmp_path, results)
+    assert "pass@2" in (tmp_path / "report.html").read_text()
+    console = Console(record=True, width=80)
+    print_results(results, console)
+    assert "pass@1" in console.export_text()
+    assert not CONSUMERS[Votes](evaluator_of(model, PuzzleData(voters.directory, "train"), 4, 5))

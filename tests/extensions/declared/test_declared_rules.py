@@ -9,7 +9,7 @@ import pytest
 from datasets_gen.extensions.declared import Runs, cp, unseen
 from datasets_gen.extensions.declared.expressions import instances
 from datasets_gen.extensions.declared.relations import gather, holds, listed, rows
-from datasets_gen.extensions.declared.rules import PLAIN, SYMMETRIC, check, constraint, evaluate, named
+from datasets_gen.extensions.declared.rules import PLAIN, SYMMETRIC, check, constraint, evaluate
 from datasets_gen.layout import DatasetError
 from datasets_gen.structure import Structure
 
@@ -171,8 +171,3 @@ def test_a_clue_beyond_those_of_a_set_is_refused():
         rows(relations, [instances([cp.sum(X) == 5], CELLS)])
     with pytest.raises(DatasetError, match="no relation of this set holds lt; it has sum_eq"):
         rows(relations, [instances([a < b], CELLS)])
-
-
-def test_names_tell_rules_apart():
-    assert named(["==", ["abs", ["-", "x0", "x1"]], "n"]) == "abs_minus_eq"
-    assert named([">=", ["sum", ["==", "x", 1]], 1]) == "count_1_ge_1"

@@ -11,11 +11,11 @@ from safetensors.torch import load_file
 import reason
 from reason import pretrained
 from reason.cli import main
-from reason.config.overrides import derive, override, read_config
+from reason.config.overrides import override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.export.card import markdown
-from reason.extensions.export.model import _command, export_run
+from reason.extensions.export.model import export_run
 
 WORDS = ["evaluation.weights=ema", "steps=3", "evaluation.limit=6"]
 
@@ -76,13 +76,6 @@ def test_a_card_says_what_was_changed_in_reading(run: reason.Run, tmp_path: Path
     card = json.loads((tmp_path / "mine" / "card.json").read_text())
     words = card["evaluations"][0]["command"].split()
     assert words == ["python", "evaluate.py", "mine", words[3], "steps=2", "model.h_cycles=1"]
-
-
-def test_a_preset_of_ones_own_is_named_by_its_file(run: reason.Run) -> None:
-    typed = ["train.py", "/home/me/my_idea.py:mine", "data=data/sudoku-4x4"]
-    own = derive(run.config, {"name": "mine"})
-    assert _command(own, typed) == ["train.py", "my_idea.py:mine"]
-    assert _command(derive(own, {"name": "imported"}), ["reason", "import-weights", "weights.pth"]) == []
 
 
 def test_the_command_of_the_card_gives_the_config(

@@ -1,5 +1,6 @@
 """A whole step in one kernel: beside float64 and beside torch's own, for every network that it computes."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +11,28 @@ from torch import Tensor
 from datasets_gen.maze import Maze
 from datasets_gen.structure import Relation, Structure
 from datasets_gen.sudoku import Sudoku
+from reason.extensions.kernels import library as kernels
 from reason.extensions.kernels.settings import install
-from reason.extensions.kernels.wiring import program
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Shape
-from reason.models.recursion import Network, RecursiveState, arrow, one_state, two_states
-from reason.models.recursive import RecursiveModel, last
+from reason.models.recursive import RecursiveModel
 
-pytest_plugins = ["instructions"]
+
+@pytest.fixture(params=["bfloat16", "float32", "float32 by AVX2"])
+def numbers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.dtype]:
+    """A type of numbers, and the kernels of a set of instructions for it."""
+    dtype = torch.bfloat16 if request.param == "bfloat16" else torch.float32
+    if request.param.endswith("AVX2"):
+        if torch.backends.cpu.get_cpu_capability() != "AVX512":
+            pytest.skip("the other case has AVX2 here")
+        monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    kernels.library.cache_clear()
+    if not kernels.works.__wrapped__(dtype):
+        pytest.skip("a CPU and a C++ compiler for it")
+    yield dtype
+    kernels.library.cache_clear()
+
+
 ONCE = {"h_cycles": 1, "l_cycles": 1}
 GROUPS: dict[str, Any] = {"mixer": "groups", "symbols": True, "hidden_size": 32, "expansion": 2}
 WALLS: dict[str, Any] = {"mixer": "local", "neighbourhood": "von-neumann", "hidden_size": 64, "expansion": 1}
@@ -27,6 +42,7 @@ CASES: dict[str, dict[str, Any]] = {
     "open symbols": GROUPS | {"states": 1, "gradient": "all-cycles", "open_only": True, "initial": "random"},
     "TRM": GROUPS | {"open_only": True},
     "HRM": GROUPS | {"separate_networks": True, "gradient": "last-call"},
+    "HRM of two layers, repeated": GROUPS | ONCE | {"separate_networks": True, "num_layers": 2, "repeats": 2},
     "one layer twice": GROUPS | {"num_layers": 1, "repeats": 2, "activation": "tanh", "hidden_size": 64},
     "wide": GROUPS | {"hidden_size": 96, "expansion": 2, "open_only": True},
     "symbols without groups": GROUPS | {"states": 1, "h_cycles": 1, "l_cycles": 1},
@@ -160,47 +176,3 @@ def test_steps_without_a_gradient_are_the_same_steps(case: str, numbers: torch.d
         start = model.initial_state(x)
         kept = model.step(start, x)
     assert torch.equal(kept.z_h, model.step(start, x).z_h)
-
-
-NETWORKS = {  # settings that differ from two states and one network of one layer
-    "one layer": {},
-    "two layers": {"num_layers": 2},
-    "a layer twice": {"repeats": 2},
-    "HRM": {"separate_networks": True, "num_layers": 2},
-    "HRM, repeated": {"separate_networks": True, "num_layers": 2, "repeats": 3},
-    "one state": {"states": 1, "num_layers": 2},
-    "one state, repeated": {"states": 1, "num_layers": 3, "repeats": 2},
-}
-
-
-@pytest.mark.parametrize("changes", NETWORKS.values(), ids=NETWORKS)
-def test_the_program_computes_what_the_loops_do(changes: dict[str, Any]) -> None:
-    """Each block h ↦ 3h + its number, in exact integers: the loops of `recursion`, and the rows one after another."""
-    config = RecursiveConfig(h_cycles=3, l_cycles=2, **{"num_layers": 1} | changes)
-    first, x = (torch.tensor([number], dtype=torch.int64) for number in (1, 7))
-    start = RecursiveState(first, first if config.states == 1 else 2 * first)
-
-    def network(blocks: range) -> Network:
-        def call(h: Tensor) -> Tensor:
-            for _ in range(config.repeats):
-                for block in blocks:
-                    h = 3 * h + block
-            return h
-
-        return call
-
-    of_low = range(config.num_layers)
-    of_high = range(config.num_layers, 2 * config.num_layers) if config.separate_networks else of_low
-    f_l, f_h = network(of_low), network(of_high)
-    if config.states == 1:
-        wanted = last(one_state(f_l, start, x, config.cycles, arrow))
-    else:
-        wanted = last(two_states(f_l, f_h, start, x, config.cycles, arrow))
-    registers = [*start, x]
-    rows = program(3, 2, config.states, config.separate_networks, config.num_layers, config.repeats)
-    for block, read, written in rows.tolist():
-        heard = sum(registers[register] for register in range(3) if read >> register & 1)
-        registers[written] = 3 * heard + block
-    assert torch.equal(registers[0], wanted.z_h)
-    assert config.states == 1 or torch.equal(registers[1], wanted.z_l)
-    assert len(rows) == 3 * (2 + 1) * config.num_layers * config.repeats

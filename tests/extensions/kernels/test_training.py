@@ -1,5 +1,8 @@
-"""Whole steps in one kernel: what `auto` comes to, what is refused, and a training with it beside one without."""
+"""Kernels of our own: compiled once and kept; what `auto` comes to, what is refused, and a training with them."""
 
+import subprocess
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,14 +12,64 @@ from conftest import trainer_of
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.extensions.kernels import library as kernels
 from reason.extensions.kernels import settings
-from reason.extensions.kernels.library import works as works_here
+from reason.extensions.kernels.library import works
 from reason.presets import preset
 from reason.training import accelerate
 from reason.training.auto import resolve
 
+BF16, FP32 = kernels.DTYPES
+needed = pytest.mark.skipif(not works(FP32), reason="a CPU with AVX2 and a C++ compiler")
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """An empty cache, and one small source in place of the kernels."""
+    (tmp_path / "answer.cpp").write_text('extern "C" int answer() { return 42; }\n')
+    monkeypatch.setattr(kernels, "SOURCES", tmp_path)
+    kernels.library.cache_clear()
+    yield tmp_path / "__pycache__"
+    kernels.library.cache_clear()
+
+
+@pytest.mark.parametrize("compiler", ["no-such-compiler", "false"])
+def test_without_a_compiler_one_warning_says_so(monkeypatch: pytest.MonkeyPatch, cache: Path, compiler: str) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    monkeypatch.setenv("CXX", compiler)
+    with pytest.warns(UserWarning, match="training is slower"):
+        assert works.__wrapped__(FP32) is False
+    assert not list(cache.glob("*.so"))
+
+
+def test_other_processors_have_none_and_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert works.__wrapped__(BF16) is False
+        monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "DEFAULT")
+        assert works.__wrapped__(FP32) is False
+
+
+@needed
+@pytest.mark.parametrize("writable", [True, False])
+def test_kernels_are_compiled_once_by_the_chosen_compiler(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, writable: bool
+) -> None:
+    commands, run = list[list[str]](), subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda *args, **how: commands.append(args[0]) or run(*args, **how))
+    monkeypatch.setattr("os.access", lambda *_: writable)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("CXX", "env g++")
+    for _ in range(2):
+        kernels.library.cache_clear()
+        assert kernels.library(FP32).answer() == 42
+    assert [command[:2] for command in commands] == [["env", "g++"]]
+    assert len(list((cache if writable else tmp_path / "user/reason/kernels").glob("*.so"))) == 1
+
+
 CPU = torch.device("cpu")
-needed = pytest.mark.skipif(not works_here(torch.float32), reason="a CPU with AVX2 and a C++ compiler")
 STEPS = {"model.mixer": "local", "model.neighbourhood": "von-neumann", "model.positions": "none"}
 STEPS |= {"model.puzzle_emb_len": "0", "model.q_from": "mean", "model.expansion": "4", "training.compile": "auto"}
 
@@ -27,13 +80,13 @@ def narrow(tiny: Config) -> Config:
 
 
 @pytest.fixture
-def works(monkeypatch: pytest.MonkeyPatch) -> None:
+def able(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine for it, whatever this one is."""
     monkeypatch.setattr(settings, "works", lambda dtype: True)
     monkeypatch.setattr(accelerate, "bfloat16_is_faster", lambda: True)
 
 
-@pytest.mark.usefixtures("works")
+@pytest.mark.usefixtures("able")
 def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     def comes_to(device: torch.device = CPU, **changes: str) -> object:
         changes = {key.replace("__", "."): value for key, value in changes.items()}
@@ -51,18 +104,15 @@ def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.Mo
     assert comes_to(model__fused="true") is True
 
 
-@pytest.mark.usefixtures("works")
+@pytest.mark.usefixtures("able")
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"training.precision": "amp-bf16"}, r"this model in float32, products in bfloat16; type model\.fused=false"),
         ({"model.hidden_size": "40", "model.num_heads": "1"}, "model.hidden_size=40 is no multiple of 16"),
-        ({"model.neighbourhood": "moore"}, "neighbourhood=moore"),
         ({"model.mixer": "attention"}, "mixer=attention"),
         ({"model.expansion": "0.5"}, r"the inner width 16 \(model\.expansion\) is no multiple of 32"),
-        ({"model.noise": "additive"}, "noise=additive"),
         ({"model.dt": "0.5"}, "z ← F"),
-        ({"model.equation": "averaged"}, "z ← F"),
     ],
     ids=str,
 )

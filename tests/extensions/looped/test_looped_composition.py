@@ -1,14 +1,19 @@
-"""Each looped model trains one tiny step with each term, or says why not; so do other models with the terms of here."""
+"""The tests of the core with this family: composition, structure, mixed precision, tables."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import test_composition as of
+import test_mixed_precision as mixed
+import test_structured as structured
+from test_tables import said_by_their_configs
 
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.presets import preset
+from reason.extensions.looped.model import LoopedConfig
+from reason.presets import TABLES, preset
 
 MODELS = {
     "local": {"model.mixer": "local", "model.positions": "none", "rollout.loops.supervision": "per-loop"},
@@ -62,3 +67,61 @@ def test_other_models_with_these_terms(model: str, tiny: Config, tmp_path: Path)
     of.trains(base, TERMS, {}, tmp_path)
     with pytest.raises(ConfigError, match=r"needs an exit gate, .*: type loss\.weights\.exit=0"):
         override(base, {"loss.weights.exit": "1"})
+
+
+LOOPED: dict[str, Any] = {"causal": False, "dropout": 0, "between": ("injection",), "init_std": 0.3}
+structured.FAMILIES["looped"] = lambda settings: LoopedConfig(**LOOPED | settings)
+
+
+@pytest.mark.parametrize("settings", [structured.GROUPS, structured.SYMBOLS], ids=str)
+def test_moving_rows_within_bands_moves_the_logits(settings: dict[str, Any]) -> None:
+    structured.test_moving_rows_within_bands_moves_the_logits(settings, "looped")
+
+
+def test_renaming_symbols_renames_the_logits() -> None:
+    structured.test_renaming_symbols_renames_the_logits("looped")
+
+
+@pytest.mark.parametrize("local", [{"neighbourhood": "von-neumann"}], ids=str)
+def test_a_maze_inside_a_larger_walled_one_is_the_same_maze(local: dict[str, Any]) -> None:
+    structured.test_a_maze_inside_a_larger_walled_one_is_the_same_maze(local, "looped")
+
+
+@pytest.mark.parametrize(
+    "settings", [structured.GROUPS, structured.SYMBOLS, structured.LOCAL, structured.ROTARY], ids=str
+)
+def test_one_module_serves_several_sizes(settings: dict[str, Any]) -> None:
+    structured.test_one_module_serves_several_sizes(settings, "looped")
+
+
+mixed.MODELS["looped"] = LoopedConfig(hidden_size=16, num_heads=2, prelude=1, coda=1, dropout=0)
+
+
+def test_products_are_halved_and_states_are_not() -> None:
+    mixed.test_products_are_halved_and_states_are_not("looped")
+
+
+def test_jacobians_see_the_float32_map() -> None:
+    mixed.test_jacobians_see_the_float32_map("looped")
+
+
+PRINTED = {
+    r"JSRR with λ = ([\d.]+)|^λ = ([\d.]+)": "loss.weights.jsrr",
+    r"norm penalty ([\d.]+)": "loss.weights.norm_penalty",
+    r"with T = (\d+)": "rollout.loops.count",
+    r"one layer of D (\d+)": "model.hidden_size",
+}
+WORDS = {
+    r"^(pre|post)\b(-sandwich)?": ("model.norm_placement", "{}{}"),
+    r"(raw) readout": ("model.readout", "raw"),
+    r"loss at every loop": ("rollout.loops.supervision", "per-loop"),
+    r"(log-normal|poisson|uniform) set": ("rollout.loops.random.law", "{}"),
+    r"L2 baseline": ("loss.weights.l2", 1),
+}
+
+
+def test_what_a_row_prints_is_what_its_config_says() -> None:
+    """Of STARS, Ouro and the blind spot."""
+    own = [table for table in TABLES if table.name.startswith(("stars", "blindspot", "ouro"))]
+    assert len(own) == 28
+    said_by_their_configs(own, PRINTED, WORDS)

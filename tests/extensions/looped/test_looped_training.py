@@ -1,20 +1,26 @@
-"""The looped family in training: resumed to the bit, its curve known, its terms on every model, its refusals."""
+"""The looped family in training: T loops in one backward pass, resumed to the bit, its curve known, its refusals."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from conftest import pairs, trainer_of
+from scipy import stats
 from test_compiling import both
 from test_loop import hold_against_golden, resumes_to_the_bit
 
 from datasets_gen.layout import Split, write_dataset
-from reason.config.overrides import override
+from reason.config.overrides import derive, override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.extensions.looped.loops import RandomLoops
+from reason.extensions.looped.model import LoopedConfig, LoopedModel
+from reason.losses.lm import lm_loss
+from reason.models.base import Batch, Shape
 from reason.presets import preset
-from reason.runs.sets import load_training_set
+from reason.rollout import RolloutConfig, first_carry, supervise
 from reason.training.log import read_metrics
 
 NARROW = pairs(
@@ -73,20 +79,134 @@ def test_jsrr_on_a_recursive_preset(tiny: Config, tmp_path: Path) -> None:
         assert line["loss"] == pytest.approx(total, rel=1e-5)
 
 
-@pytest.mark.parametrize(("name", "other", "words"), [
-    ("stars-small", "sudoku_4x4", r"type model\.causal=false"),
-    ("sudoku-6x6-looped", "addition", r"type model\.causal=true, or data=DIR of a set made with --blank-answer"),
-    ("sudoku-6x6", "addition", "lacks: type data=DIR of a set made with --blank-answer"),
-])  # fmt: skip
-def test_labels_must_mean_what_the_model_says(
-    name: str, other: str, words: str, request: pytest.FixtureRequest
-) -> None:
-    config = override(preset(name).config(), {"data.directory": str(request.getfixturevalue(other))})
-    with pytest.raises(ConfigError, match=words):
-        load_training_set(config, torch.device("cpu"))
-
-
 def test_compiled_equals_eager(looped: Config, tmp_path: Path) -> None:
     """One graph of the block whatever T is; Jacobian products go past it."""
     _, graphs = both(override(looped, RANDOM | JSRR), tmp_path)
     assert graphs[0] == graphs[-1] > 0
+
+
+POISSON = '{"law": "poisson", "mean": 5, "max": 30}'
+
+
+def law(name: str, **numbers: float) -> RandomLoops:
+    return RandomLoops(random={"law": name, **numbers})
+
+
+LAWS = {
+    "log-normal, table 1 set 1": law("log-normal", mean=2.62, sigma=0.6, max=40),
+    "log-normal, table 1 set 2": law("log-normal", mean=2.0, sigma=0.7, max=100),
+    "poisson": law("poisson", mean=5, max=30),
+    "poisson, clipped hard": law("poisson", mean=10, max=11),
+    "uniform": law("uniform", max=10),
+}
+
+
+def chance(config: RandomLoops, t: int) -> float:
+    """P(T = t): the law's mass between t − ½ and t + ½, what lies beyond the ends gathered there."""
+    numbers = config.random
+    if numbers["law"] == "uniform":
+        return 1 / config.most
+    if numbers["law"] == "poisson":
+        below = {t: stats.poisson.cdf(t, numbers["mean"]) for t in (t - 1, t)}
+    else:
+        known = stats.lognorm(numbers["sigma"], scale=np.exp(numbers["mean"]))
+        below = {t: known.cdf(t + 0.5) for t in (t - 1, t)}
+    return (1.0 if t == config.most else below[t]) - (0.0 if t == 1 else below[t - 1])
+
+
+@pytest.mark.parametrize("config", LAWS.values(), ids=LAWS)
+def test_random_loops_follow_their_law(config: RandomLoops) -> None:
+    count = 5_000
+    drawn = [config.draw(0, index, 0) for index in range(count)]
+    support = np.arange(1, config.most + 1)
+    chances = np.array([chance(config, int(t)) for t in support])
+    assert chances.sum() == pytest.approx(1)
+    assert 1 <= min(drawn) <= max(drawn) <= config.most
+    seen = np.bincount(drawn, minlength=config.most + 1)[support]
+    rare = chances * count < 5  # too few for a χ² cell of their own
+    cells = [np.append(values[~rare], values[rare].sum()) for values in (seen, chances * count)]
+    observed, expected = (values[cells[1] > 0] for values in cells)
+    assert stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-4
+
+
+def test_one_draw_depends_only_on_the_seed_and_the_number_of_the_pass() -> None:
+    config = RandomLoops(random={"law": "uniform", "max": 1000}, count=4, start=3)
+    drawn = [config.draw(7, index, step=10) for index in range(50)]
+    assert drawn == [config.draw(7, index, step=99) for index in range(50)]
+    assert len(set(drawn)) > 40
+    assert drawn != [config.draw(8, index, step=10) for index in range(50)]
+    assert [config.draw(7, index, step=index) for index in range(5)] == [4, 4, 4, *drawn[3:5]]
+    assert (RandomLoops(count=6).draw(7, 0, 0), RandomLoops(count=6).most) == (6, 6)
+
+
+def test_what_a_run_is_trained_for() -> None:
+    assert [config.typical for config in LAWS.values()] == [14, 7, 5, 10, 6]  # e^2.62, e², the means
+    assert law("log-normal", mean=5, sigma=0.7, max=30).typical == 30
+
+
+def small(**settings: object) -> tuple[LoopedModel, Batch]:
+    model = LoopedModel(LoopedConfig(hidden_size=8, num_heads=2, dropout=0, **settings), Shape(seq_len=4, vocab_size=6))
+    inputs = torch.randint(0, 6, (3, 4))
+    return model, Batch(inputs, inputs.roll(-1, 1), torch.zeros(3, dtype=torch.long))
+
+
+@pytest.mark.parametrize("supervision", ["terminal", "per-loop"])
+def test_the_gradient_is_that_of_the_whole_unroll(supervision: str) -> None:
+    model, batch = small(prelude=1, coda=1)
+    config = RolloutConfig(
+        supervision_steps=1, carry="fresh", halting="none", loops=RandomLoops(count=3, supervision=supervision)
+    )
+    carry, seen = supervise(model, first_carry(model, batch), lambda: batch, config, 0, loops=3)
+    assert len(seen.states) == 3
+    assert len(seen.readouts) == (1 if supervision == "terminal" else 3)
+    assert carry.halted.all()
+    assert not carry.state.z.requires_grad
+    lm_loss(seen, "softmax", "row").backward()
+    got = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    z = x = model.encode(batch).x
+    losses = []
+    for _ in range(3):
+        z = model.block(z)
+        logits = torch.nn.functional.linear(model.final_norm(model.coda(z)), model.tokens.weight)
+        losses.append(torch.nn.functional.cross_entropy(logits.flatten(0, 1).double(), batch.labels.flatten()))
+    (losses[-1] if supervision == "terminal" else sum(losses) / 3).backward()
+    assert torch.equal(seen.before.z, x)
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(got[name], parameter.grad, atol=1e-6, rtol=1e-4, msg=name)
+
+
+@pytest.mark.parametrize(("name", "key", "value", "words"), [
+    ("stars-small", "model.kind", "recursive", "stars-small is a looped model"),
+    ("stars-small", "model.h_cycles", "3", "a recursive model has it, and this one is looped"),
+    ("stars-small", "loss.weights.q_halt", "0.5", "type loss.weights.q_halt=0"),
+    ("stars-small", "balance.kind", "alg-grad-norm", "type balance.kind=fixed"),
+    ("sudoku-6x6", "rollout.loops.random", POISSON, "type model.gradient=all-cycles"),
+])  # fmt: skip
+def test_what_does_not_go_together(name: str, key: str, value: str, words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        override(preset(name).config(), {key: value})
+    assert words in str(error.value)
+
+
+def test_another_family_starts_from_its_own_defaults() -> None:
+    changes = {"model.kind": "looped", "rollout.supervision_steps": 1, "rollout.carry": "fresh"}
+    changes |= {"rollout.halting": "none", "loss.weights.q_halt": 0, "model.prelude": 1}
+    assert derive(derive(Config(), {"model.hidden_size": 64}), changes).model == LoopedConfig(prelude=1)
+    with pytest.raises(ConfigError, match="a looped model has it"):
+        derive(Config(), {"model.causal": True})
+
+
+def test_a_config_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    """Settings that are gone are left out where they had their neutral value."""
+    tree = preset("stars-small").config().model_dump()
+    tree["loss"]["jsrr"] |= {"convex": True, "transposed": False}
+    tree["rollout"]["loops"]["min"] = 1
+    tree["model"]["init_layers"] = "same"
+    tree["evaluation"]["probed"] = 8
+    (tmp_path / "config.json").write_text(json.dumps({"config": tree}))
+    assert read_config(tmp_path / "config.json") == preset("stars-small").config()
+    tree["loss"]["jsrr"]["convex"] = False
+    (tmp_path / "config.json").write_text(json.dumps({"config": tree}))
+    with pytest.raises(ConfigError, match=r"loss\.jsrr\.convex"):
+        read_config(tmp_path / "config.json")

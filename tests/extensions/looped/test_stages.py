@@ -90,26 +90,12 @@ def test_an_upcycled_stack_does_in_one_loop_what_the_old_one_did_in_several(time
         torch.testing.assert_close(said.logits, expected.logits)
 
 
-def test_an_upcycled_run_trains_on(stage_1: tuple[Config, Path], addition: Path, tmp_path: Path) -> None:
-    changes = {"data.directory": str(addition), "init_from": str(stage_1[1])}
-    config = override(preset("ouro-small-upcycled").config(), NARROW | changes)
-    begun = trainer_of(config, tmp_path / "new").model.state_dict()
-    old = weights(stage_1[1])
-    for name, tensor in begun.items():
-        assert torch.equal(tensor, old[name.replace("block.blocks.1", "block.blocks.0")])
-    after = trained(config, tmp_path / "run").model.state_dict()
-    assert not torch.equal(after["block.blocks.0.mlp.down.weight"], after["block.blocks.1.mlp.down.weight"])
-
-
 SMALL = [f"{key}={value}" for key, value in NARROW.items() if key != "training.checkpoint_every"]
 REFUSED = {
     "no gate": ("blindspot-small-per-loop-norm", {"loss.weights.exit_gate": "1"},
                 "needs an exit gate, .*: type model.gate=position"),
     "a family without gates": ("sudoku-4x4", {"loss.weights.exit_gate": "1"},
                                "needs an exit gate, .*: type loss.weights.exit_gate=0"),
-    "two loops": ("blindspot-small-exit-weighted", {"rollout.loops.count": "2"}, "rollout.loops.count=4"),
-    "last loop only": ("blindspot-small-terminal-norm", {"model.gate": "position", "loss.weights.exit_gate": "1"},
-                       "rollout.loops.supervision=per-loop"),
     "stage II from nothing": ("blindspot-small-exit-weighted", {"model.only": "gate"}, "type init_from=RUN"),
     "stage II without its loss": ("blindspot-small-per-loop-norm", {"init_from": "x", "model.only": "gate"},
                                   "loss.weights.exit_gate=1"),

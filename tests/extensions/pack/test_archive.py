@@ -55,13 +55,6 @@ def test_a_run_goes_on_wherever_it_lies(half: Path, here: Path) -> None:
     refusal("train run=usb/carried.tar.gz --resume", "runs/carried is there already; go on with run=runs/carried")
 
 
-def test_a_run_is_packed_from_inside(half: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(half)
-    assert main(["pack", "."]) == 0
-    unpacked(here / "half.tar.gz", here / "again")
-    assert same(half, here / "again")
-
-
 def test_the_packed_run_says_that_its_best_stays_behind(monitored_4x4: Path, here: Path) -> None:
     every = ["training.monitor.every=2", "training.checkpoint_every=2"]
     assert main(["train", "sudoku-4x4", f"data={monitored_4x4}", *NARROW, "run=best", *every]) == 0
@@ -113,13 +106,10 @@ def sparse(archive: Path) -> None:
 FAULTS: list[tuple[Callable[[Path], object], str]] = [
     (without("config.json"), "a.tar.gz"),
     (without("weights.safetensors"), "weights.safetensors is missing"),
-    (without("manifest.json"), "manifest.json is missing"),
     (added("evil.pkl"), "it holds evil.pkl"),
-    (added("../outside"), "it holds ../outside"),
     (added("checkpoints/../../outside/state.json"), "it holds checkpoints/../../outside/state.json"),
     (lambda archive: write(archive, members(archive), tarfile.SYMTYPE, "config.json"), "it holds config.json"),
     (sparse, "it holds metrics.jsonl"),
-    (lambda archive: archive.write_text("not an archive"), "is torn"),
     (lambda archive: archive.unlink(), "no archive at a.tar.gz"),
     *((cut(count), "copy it again, or pack the run anew") for count in (4, 1000)),
 ]

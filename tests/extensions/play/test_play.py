@@ -88,13 +88,6 @@ def test_the_runtime_is_the_pinned_one(tmp_path: Path) -> None:
     assert not (tmp_path / "kept").exists()
 
 
-def test_no_network_is_said_with_its_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NPM_CONFIG_REGISTRY", (tmp_path / "none").as_uri())
-    with pytest.raises(ConfigError, match="--runtime onnxruntime-web"):
-        runtime.runtime(tmp_path / "kept")
-    assert not (tmp_path / "kept").exists()
-
-
 def test_nothing_of_a_run_is_markup() -> None:
     hostile = "</script><script>alert(1)</script>"
     html = play_page([{"name": hostile, "title": hostile, "files": {}}], "const ort={};", b"")

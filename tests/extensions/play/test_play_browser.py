@@ -150,17 +150,6 @@ def test_a_newspaper_puzzle_is_solved_as_by_reason_solve(opened: Open) -> None:
     assert page.locator("#board i.wrong").count() == 0
 
 
-def test_digits_are_typed_into_cells(opened: Open) -> None:
-    page = opened(link(model="sudoku", puzzle="." * 81))
-    page.locator("#board i").first.click()
-    for key in ("5", "ArrowRight", "3", "ArrowDown", "7", "Backspace"):
-        page.keyboard.press(key)
-    assert page.locator("#text").input_value() == "53" + "." * 79
-    page.locator("#pad button", has_text="8").click()
-    assert page.locator("#text").input_value() == "53" + "." * 8 + "8" + "." * 70
-    assert page.locator("#board i").first.get_attribute("aria-label") == "row 1, column 1: 5, clue"
-
-
 def test_a_maze_is_painted_and_solved(opened: Open) -> None:
     page = opened(link(model="maze"))
     page.locator("#examples button", has_text="empty").click()

@@ -48,13 +48,6 @@ def test_the_number_of_shards_changes_nothing(tmp_path, monkeypatch, family):
         assert bytes_of(directory) == bytes_of(tmp_path / "alone")
 
 
-def test_a_lost_shard_is_made_again(tmp_path):
-    assert make(SETS["sudoku"], tmp_path / "alone") == 0
-    assert make(SETS["sudoku"], tmp_path / "set", "--shard", "2/3") == 0
-    assert main(["merge", str(tmp_path / "set")]) == 0
-    assert bytes_of(tmp_path / "set") == bytes_of(tmp_path / "alone")
-
-
 def test_shards_of_another_set_or_page_are_refused(tmp_path, monkeypatch, refused):
     words = ["sudoku", "--size", "4", "--train", "8", "--test", "4", "--output-dir", str(tmp_path / "set")]
     refused(["merge", tmp_path / "set"], "no shards at", "set.shards; make them with --output-dir")

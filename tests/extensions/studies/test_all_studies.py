@@ -1,4 +1,4 @@
-"""What the studies share: who pays, what is left out, random numbers of each puzzle."""
+"""What the studies share: who pays, random numbers of each puzzle, the page of all of them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,16 +10,18 @@ import pytest
 import torch
 from conftest import output, refusal
 from evaluators import counting, evaluator_of, read, small
-from test_compiled import read_by_one_graph
-from test_evaluator import parts_join
-from test_puzzle_seeds import columns
+from test_evaluator import columns, parts_join, read_by_one_graph
 from test_relations_of_sets import written
+from test_report import MORE, SMALL, check, results_of
+from test_report import read as read_set
 
 from reason.data import PuzzleData
-from reason.evaluation.config import STUDIES
+from reason.errors import ConfigError
+from reason.evaluation.config import STUDIES, EvaluationConfig
 from reason.evaluation.evaluator import evaluate
-from reason.evaluation.suite import consumers_of
+from reason.evaluation.suite import consumers_of, sections_of
 from reason.extensions.studies import dynamics
+from reason.models import build_model
 
 Trained = tuple[Any, PuzzleData]
 EVERYTHING = {"studies": "restarts=2:symmetry,policies,probes"}
@@ -48,23 +50,6 @@ def test_restarts_cost_a_pass_each(trained: Trained) -> None:
     evaluate(evaluator, consumers)
     assert sum(rows) == (1 + 3 * 2) * 4 * len(data) + 4 * 6
     assert "restarts: 6 more passes, to vary initial, symmetry, noise" in {each.cost for each in consumers}
-
-
-def test_puzzles_without_a_scored_cell_are_left_out(trained: Trained) -> None:
-    """As if they were not there, in every figure."""
-    model, data = trained
-    left_out = [0, 5, 6, len(data) - 1]
-    data.labels = data.labels.clone()
-    data.labels[left_out] = data.metadata.ignore_label_id
-    with pytest.warns(UserWarning, match="have no scored cell"):
-        got = read(model, data, 3, 4, **EVERYTHING)
-    kept = [i for i in range(len(data)) if i not in left_out]
-    assert {puzzle["example"] for puzzle in got["dynamics"]["puzzles"]} <= set(kept)
-    for name in ("inputs", "labels"):
-        setattr(data, name, getattr(data, name)[kept])
-    alone = read(model, data, 3, 4, **EVERYTHING)
-    for key in ("difficulty", "halting", "restarts", "policies"):
-        assert got[key] == alone[key], key
 
 
 def test_two_processes_keep_what_one_does(trained: Trained) -> None:
@@ -113,3 +98,58 @@ def test_dynamics_are_those_of_the_pass_and_draw_from_the_seed(random: Trained) 
         assert path["residual"] == pytest.approx(-seen["residual"][:, path["example"]])
     assert found[0] == found[1]
     assert found[0]["returns"] != found[2]["returns"]
+
+
+ALL = EvaluationConfig(studies="policies,restarts=3,probes", batch_size=5)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_spectra() -> None:
+    dynamics.PROBED, dynamics.SPECTRA = 2, 1
+
+
+@pytest.fixture(scope="module")
+def studied(sudoku_4x4: Path) -> dict:
+    """results.json of every study, of 12 puzzles in 5 steps, 2 of them trained."""
+    return read_set(sudoku_4x4, 5, ALL) | {"precision": "bfloat16", "training": {"loss": [[2, 3.0], [4, 0.5]]}}
+
+
+@pytest.mark.drawn
+def test_everything(studied: dict, tmp_path: Path) -> None:
+    """Every section in its place on the page, and every picture."""
+    page = check(tmp_path, studied)
+    assert {path.stem for path in tmp_path.glob("*.png")} == {
+        "accuracy_by_step", "difficulty", "halting", "policies", "restarts", "dynamics", "training",
+    }  # fmt: skip
+    titles = ["By difficulty", "halting head know", "When to stop", "Restarts", "Dynamics", "Training"]
+    places = [page.index(title) for title in titles]
+    assert places == sorted(places)
+    assert "Computed in float64." in page
+    charts = [chart for section in sections_of(studied) for of in section.charts.values() for chart in of(studied)]
+    assert len({chart.title for chart in charts}) == len(charts) >= 11
+    assert all(chart.title and chart.says for chart in charts)
+    assert len(studied["dynamics"]["spectra"]) == 1  # no puzzle is solved
+    assert studied["policies"]["calibrated_on"] == "every other puzzle of the test split"
+    assert studied["policies"]["puzzles"] == 6
+    for varied in studied["restarts"].values():
+        assert [row["restarts"] for row in varied["rows"]] == [1, 2, 3]
+        assert varied["rows"][0]["majority"] == pytest.approx(studied["exact_by_step"][-1])
+
+
+def test_a_puzzle_without_symmetry(sums: PuzzleData, tmp_path: Path) -> None:
+    settings = ALL.model_copy(update={"studies": ("policies", "restarts=3")})
+    results = read_set(sums.directory, 3, settings)
+    assert list(results["restarts"]) == ["initial", "noise"]
+    check(tmp_path, results)
+    with pytest.raises(ConfigError, match="no symmetry; type restarts=2:initial"):
+        read_set(sums.directory, 1, EvaluationConfig(studies="restarts=2:symmetry"))
+
+
+@pytest.mark.drawn
+def test_a_state_that_overflows(sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = PuzzleData(sudoku_4x4, "test")
+    model = build_model(SMALL, data.shape)
+    monkeypatch.setattr(type(model), "step", lambda self, state, x: type(state)(*(1e160 * z for z in state)))
+    results = MORE | {"steps": 3, "trained_steps": 2} | results_of(model, data, ALL, 3, 2)
+    assert {puzzle["end"] for puzzle in results["dynamics"]["puzzles"]} == {"divergence"}
+    check(tmp_path, results)

@@ -1,14 +1,18 @@
-"""The second of two processes: runs the command lines of a plan, one world after the other.
+"""A process of several, which a signal may meet on its way.
 
-`python peer.py PLAN` reads a list of {"port": P, "words": [...]}; the test itself is the first process. With "stops": N
-this process stops (SIGSTOP) when it is about to take the optimizer step after N.
+`peer.py PLAN` is the second of two processes, the test itself the first: it runs the command lines of a list of
+{"port": P, "words": [...]}, one world after the other. With "stops": N it stops (SIGSTOP) when it is about to take the
+optimizer step after N.
+
+`torchrun … peer.py SIGNAL STEP WORDS…` is `reason WORDS…`; at the first attempt rank 1 gets SIGNAL (0: none) when it is
+about to take the optimizer step after STEP.
 """
 
 import json
 import os
-import signal
 import sys
 from pathlib import Path
+from signal import SIGSTOP
 
 import torch
 
@@ -40,8 +44,14 @@ def meets(number: int, step: int) -> None:
     Trainer.optimizer_step = halfway  # type: ignore[method-assign]
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and "RANK" in os.environ:
+    signal, step, *words = sys.argv[1:]
+    torch.set_num_threads(1)
+    if os.environ["RANK"] == "1" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+        meets(int(signal), int(step))
+    sys.exit(main(words))
+elif __name__ == "__main__":
     for plan in json.loads(Path(sys.argv[1]).read_text()):
         if "stops" in plan:
-            meets(signal.SIGSTOP, plan["stops"])
+            meets(SIGSTOP, plan["stops"])
         assert in_world(1, plan["port"], plan["words"]) == 0

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from reason.cli import main
 from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.extensions.torchrun.world import Processes
+from reason.extensions.torchrun import world
 from reason.runs.build import build_trainer
 from reason.runs.sets import load_training_set
 from reason.training.checkpoint import checkpoints, readable
@@ -36,6 +37,9 @@ DETERMINISTIC = TINY | pairs(
 )
 
 ODD = ["evaluation.limit=3", "evaluation.batch_size=1"]  # how the trained run is read: an odd number of puzzles
+
+
+PEER = Path(__file__).parent / "peer.py"
 
 
 def free_port() -> int:
@@ -55,8 +59,7 @@ def test_two_processes_are_one(monitored_4x4: Path, tmp_path: Path, capsys: pyte
     commands += [["evaluate", str(tmp_path / "two"), "name=odd", *ODD]]
     plans = [{"port": free_port(), "words": line} for line in commands]
     (tmp_path / "plan.json").write_text(json.dumps(plans))
-    peer = Path(__file__).parent / "peer.py"
-    with subprocess.Popen([sys.executable, str(peer), str(tmp_path / "plan.json")], stdout=subprocess.DEVNULL) as other:
+    with subprocess.Popen([sys.executable, str(PEER), str(tmp_path / "plan.json")], stdout=subprocess.DEVNULL) as other:
         for plan in plans:
             assert in_world(0, plan["port"], plan["words"]) == 0
             if plan["words"][-2:] == ["--max-steps", "3"]:
@@ -107,8 +110,7 @@ def test_a_batch_that_does_not_divide_is_refused(tiny: Config, tmp_path: Path) -
 
 
 def test_each_process_takes_its_share() -> None:
-    world = World(rank=1, size=4)
-    assert [*world.portion(12)] == [3, 4, 5]
+    assert [*World(rank=1, size=4).portion(12)] == [3, 4, 5]
     assert World().portion(5) == range(5)
 
 
@@ -139,9 +141,39 @@ def test_a_restarted_process_goes_on_with_the_run(monkeypatch: pytest.MonkeyPatc
 def test_sparse_gradients_are_made_equally_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of sparse gradients merge rows or do not, as the puzzles fall; what is added changes no row."""
     monkeypatch.setattr("torch.distributed.all_reduce", lambda tensor, *_, **__: tensor.fill_(5))
-    rows, values = Processes(0, 2)._alike_long(torch.tensor([[7], [2], [7]]), torch.ones(3, 4))
+    rows, values = world.Processes(0, 2)._alike_long(torch.tensor([[7], [2], [7]]), torch.ones(3, 4))
     assert rows.tolist() == [[7], [2], [7], [7], [7]]
     assert values.sum(1).tolist() == [4, 4, 4, 0, 0]
+
+
+@pytest.mark.slow
+def test_a_partner_that_stops_is_not_waited_for_for_ever(
+    sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second of two processes is stopped (SIGSTOP) in its third step; the first says so and ends."""
+    settings = TINY | {"training.steps": "100", "training.checkpoint_every": "1"}
+    words = [
+        "train",
+        "sudoku-4x4",
+        f"data={sudoku_4x4}",
+        f"run={tmp_path / 'run'}",
+        *(f"{k}={settings[k]}" for k in settings),
+    ]
+    plan = {"port": free_port(), "words": words, "stops": 3}
+    (tmp_path / "plan.json").write_text(json.dumps([plan]))
+    with subprocess.Popen([sys.executable, str(PEER), str(tmp_path / "plan.json")]) as peer:
+        try:
+            monkeypatch.setattr(world, "PATIENCE", timedelta(seconds=10))
+            assert in_world(0, plan["port"], words) == 1
+        finally:
+            peer.send_signal(signal.SIGCONT)
+            peer.kill()
+    (error,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("error: "))
+    assert error == (
+        "error: another process has not answered in time: it is stopped, stuck or gone; the newest "
+        "checkpoint is safe, go on with --resume"
+    )
+    assert (tmp_path / "run/checkpoints/step-000002/manifest.json").exists()
 
 
 @pytest.mark.slow

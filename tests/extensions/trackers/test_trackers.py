@@ -3,8 +3,7 @@
 import shutil
 import sys
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Self
+from unittest.mock import Mock, call
 
 import pytest
 from conftest import refusal, trainer_of
@@ -43,40 +42,20 @@ def test_tensorboard_draws_what_metrics_jsonl_holds(watched: Config, tmp_path: P
         assert len(events.Scalars(name)) == len(written), name
 
 
-class WandbStub(ModuleType):
-    """A stub of `wandb` that records what is logged."""
-
-    def __init__(self) -> None:
-        super().__init__("wandb")
-        self.begun: list[dict[str, Any]] = []
-        self.logged: list[tuple[int, dict[str, float]]] = []
-        self.finished = 0
-
-    def init(self, **settings: Any) -> Self:
-        self.begun.append(settings)
-        return self
-
-    def log(self, figures: dict[str, float], step: int) -> None:
-        self.logged.append((step, figures))
-
-    def finish(self) -> None:
-        self.finished += 1
-
-
 def test_wandb_is_one_run_over_an_interruption(
     watched: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stub = WandbStub()
-    monkeypatch.setitem(sys.modules, "wandb", stub)
+    wandb = Mock()
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
     run = tmp_path / "run"
     interrupted(override(watched, {"training.tracker": "wandb", "training.log_every": "1"}), run)
-    first, second = stub.begun
+    first, second = (begun.kwargs for begun in wandb.init.call_args_list)
     assert first["id"] == second["id"] == (run / "wandb-id").read_text()
     assert second["resume"] == "allow"
     assert first["config"]["training"]["tracker"] == "wandb"
-    assert stub.finished == 2
+    assert wandb.init().finish.call_count == 2
     for line in read_metrics(run):
-        assert (line["step"], numbers(line)) in stub.logged
+        assert call(numbers(line), step=line["step"]) in wandb.init().log.mock_calls
 
 
 @pytest.mark.slow
@@ -99,11 +78,10 @@ def test_a_package_that_is_missing_is_named(name: str, tmp_path: Path, monkeypat
 def test_a_run_whose_tracker_failed_is_begun_again_by_the_same_command(
     sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stub = WandbStub()
     monkeypatch.setitem(sys.modules, "wandb", None)
     words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=r", "training.tracker=wandb", "training.steps=2"]
     refusal(words, "training.tracker=none")
-    monkeypatch.setitem(sys.modules, "wandb", stub)
+    monkeypatch.setitem(sys.modules, "wandb", Mock())
     assert main(words) == 0
     refusal(words, "r already holds a run: type --resume")
     refusal(["train", "run=r", "--resume"], "another run may begin from its weights (init_from=r)")
