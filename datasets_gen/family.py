@@ -139,10 +139,6 @@ class Puzzle(ABC):
         """Statistics (N,) of examples, by name."""
         return {}
 
-    def ratings(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
-        """What the stored ratings (N,) must be; None where that does not follow from the puzzle."""
-        return None
-
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) uint64, equal for puzzles that are symmetric copies and must not lie in two splits."""
         return row_keys(questions)

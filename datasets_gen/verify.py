@@ -92,7 +92,7 @@ def _layout(directory: Path, name: str, metadata: Metadata, split: Split) -> str
 
 
 def _check_rules(puzzle: Puzzle, where: Path, metadata: Metadata, split: Split) -> None:
-    """Every answer is right, every rating is that of its puzzle, and no two groups ask one question."""
+    """Every answer is right, and no two groups ask one question."""
     for start, part in split.parts():
         some = unscored_as_pad(part)
         bad = np.flatnonzero(~puzzle.valid(some.inputs, some.labels, some.relations))
@@ -100,14 +100,6 @@ def _check_rules(puzzle: Puzzle, where: Path, metadata: Metadata, split: Split) 
             broken = puzzle.fault(some.inputs[bad[0]], some.labels[bad[0]], some.relations_of(bad[0]))
             own = "" if "name" in metadata.task else " (if it is another puzzle, name its task in dataset.json)"
             raise DatasetError(f"{where}: example {start + bad[0]}: {broken}{own}")
-        ratings = puzzle.ratings(some.inputs, some.labels)
-        if ratings is None or split.ratings is None or len(split.ratings) != len(split.inputs):
-            continue
-        stated = split.ratings[start : start + len(ratings)]
-        if (wrong := (ratings != stated) & ~np.isnan(stated)).any():
-            first = int(wrong.argmax())
-            has = f"it has {ratings[first]} {puzzle.rating_name}"
-            raise DatasetError(f"{where}: puzzle {start + first} is rated {stated[first]:g}, {has}")
     keys = _questions(split)
     group = np.repeat(np.arange(len(split.group_indices) - 1), np.diff(split.group_indices))
     group = np.repeat(group, np.diff(split.puzzle_indices))  # (N,)

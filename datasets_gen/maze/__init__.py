@@ -104,12 +104,8 @@ class Maze(SquareBoard):
         return right
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
-        """Statistics (N,) by name."""
-        return {"path cells": self.ratings(questions, answers), "share of walls": (questions == WALL).mean(1)}
-
-    def ratings(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """Cells of the path (N,), both ends counted."""
-        return (answers == PATH).sum(1) + 2
+        """Statistics (N,) by name; both ends of the path are counted."""
+        return {"path cells": (answers == PATH).sum(1) + 2, "share of walls": (questions == WALL).mean(1)}
 
     def marked(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """The answers (N, S) with a token of its own for free cells on another shortest path than the label's."""

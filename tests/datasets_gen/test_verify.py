@@ -149,7 +149,6 @@ DAMAGE = {
         ),
         "a leak, turned": (leak(lambda grid: grid[::-1]), ""),
         "a negative rating": (array("ratings", np.negative), "rating is negative"),
-        "a wrong length": (array("ratings", lambda ratings: ratings + (np.arange(12) == 8)), "puzzle 8 is rated"),
     },
     "addition": {
         "a wrong digit": (array("labels", put(3, 7, lambda old: old % 10 + 1)), "example 3: the answer holds"),

@@ -189,10 +189,6 @@ class Addition(Puzzle):
         """(S,) bool: none: a model is not asked to repeat the question."""
         return np.zeros(question.shape, bool)
 
-    def ratings(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
-        """Digits of the longest operand (N,)."""
-        return np.array([len(str(max(self.read(question)))) for question in questions])
-
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) uint64, equal for the same numbers in any order."""
         operands = [tuple(sorted(self.read(question))) for question in questions]

@@ -23,30 +23,27 @@ def gather(always: Sequence[Instance], drawn: Sequence[Sequence[Instance]]) -> t
     """
     every = [each for puzzle in drawn for each in puzzle]
     numbers: dict[Any, set[tuple[int, ...]]] = {}
-    for instance in every:
-        numbers.setdefault(instance.kind, set()).add(instance.numbers)
-    found: dict[Any, dict[str, Any]] = {}
-
-    def entry(instance: Instance) -> dict[str, Any]:
-        begun = {"rule": instance.rule, "places": instance.places, "seen": instance.seen, "instances": {}}
-        return found.setdefault(instance.kind, begun | {"clues": 0, "highest": 0})
-
-    for instance in always:
-        entry(instance.folded)["instances"][instance.cells] = None
-    for instance in every:
-        if instance.rule[-1] == "n" and len(numbers[instance.kind]) == 1:
-            entry(instance.folded)
-            continue
-        facts = entry(instance)
-        facts["clues"] = max(facts["clues"], len(instance.numbers))
-        facts["highest"] = max([facts["highest"], *instance.numbers])
-        if facts["highest"] > MOST:
-            raise DatasetError(f"a clue of {named(instance.rule)} is {facts['highest']}; {MOST} is the largest kept")
+    for each in every:
+        numbers.setdefault(each.kind, set()).add(each.numbers)
+    varies = [each if each.rule[-1] != "n" or len(numbers[each.kind]) > 1 else each.folded for each in every]
+    shared: dict[Any, dict[tuple[int, ...], None]] = {}  # cells of the instances of every puzzle
+    for each in always:
+        shared.setdefault(each.folded.kind, {})[each.cells] = None
+    found: dict[Any, list[Instance]] = {}
+    for each in (*(one.folded for one in always), *varies):
+        found.setdefault(each.kind, []).append(each)
     relations: dict[str, Relation] = {}
-    for facts in found.values():
-        base = ("" if facts["seen"] else "unseen_") + named(facts["rule"])
+    for kind, some in found.items():
+        rule, places, seen = some[0].rule, some[0].places, some[0].seen
+        highest = max((number for each in some for number in each.numbers), default=0)
+        if highest > MOST:
+            raise DatasetError(f"a clue of {named(rule)} is {highest}; {MOST} is the largest kept")
+        base = ("" if seen else "unseen_") + named(rule)
         name = next(name for name in (base, *(f"{base}_{n}" for n in range(2, MOST))) if name not in relations)
-        relations[name] = Relation(name=name, **facts | {"instances": tuple(facts["instances"])})
+        clues, instances = max(len(each.numbers) for each in some), tuple(shared.get(kind, ()))
+        relations[name] = Relation(
+            name=name, rule=rule, places=places, clues=clues, highest=highest, instances=instances, seen=seen
+        )
     return tuple(relations.values())
 
 

@@ -102,20 +102,17 @@ class WithCages(Declared):
     def typed(self, text: str) -> Typed:
         """Board and map, or the map alone."""
         rows, columns = self.grid
-        lines, sums, cages = [], dict[str, int](), dict[str, list[int]]()
-        for line in filter(str.strip, drawn_lines(text)):
-            for word in line.split() if "=" in line else ():
-                name, _, total = word.partition("=")
-                if len(name) != 1 or name in sums:
-                    raise DatasetError(f"{word!r}: type LETTER=SUM, once for each cage")
-                sums[name] = whole(total, f"sum of cage {name}")
-            lines += [] if "=" in line else ["".join(line.split())]
-        board, marked = lines[:-rows], lines[-rows:]
+        lines = list(filter(str.strip, drawn_lines(text)))
+        told = [word.partition("=") for line in lines if "=" in line for word in line.split()]
+        sums = {name: whole(total, f"sum of cage {name}") for name, _, total in told}
+        if len(sums) < len(told) or any(len(name) != 1 for name in sums):
+            raise DatasetError("type LETTER=SUM, once for each cage")
+        cells = ["".join(line.split()) for line in lines if "=" not in line]
+        board, marked = cells[:-rows], cells[-rows:]
         if len(board) not in (0, rows) or [len(row) for row in marked] != [columns] * rows:
             raise DatasetError(f"type a board and a map of the cages of {rows} lines of {columns} cells each")
-        for cell, name in enumerate("".join(marked)):
-            if name != ".":
-                cages.setdefault(name, []).append(cell)
+        letters = np.array(list("".join(marked)))
+        cages = {name: np.flatnonzero(letters == name).tolist() for name in dict.fromkeys(letters) if name != "."}
         if split := [name for name, cells in cages.items() if not shapes.connected(set(cells), self.grid)]:
             raise DatasetError(f"cage {split[0]} is in two places; give each cage a letter of its own")
         if sums and sums.keys() != cages.keys():

@@ -223,7 +223,7 @@ TYPED = {
     "killer": [
         ("AAB", "type a board and a map of the cages of 6 lines of 6 cells each"),
         (CAGED + "A=3", "cage B has no cell, or no sum"),
-        (CAGED + "A=3 B=9 A=4", "'A=4': type LETTER=SUM, once for each cage"),
+        (CAGED + "A=3 B=9 A=4", "type LETTER=SUM, once for each cage"),
         (CAGED + "A=3 B=" + "9" * 5000, "is no sum of cage B"),
         (5 * "AAABBB\n" + "BAABBB\nA=3 B=9", "cage B is in two places"),
         (". ....\n" + 5 * "......\n" + CAGED, "35 cells, [5, 6, 6, 6, 6, 6] by line"),
