@@ -15,7 +15,6 @@ from datasets_gen.progress import Progress
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.looped.decoding import Sharing, generate
-from reason.models.base import Reasoner
 from reason.solve import WRITERS, Writer
 
 if TYPE_CHECKING:
@@ -37,17 +36,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def write(
-    run: Path, model: Reasoner, config: Config, puzzle: Text, text: str, options: argparse.Namespace
+    run: Path, model: Any, config: Config, puzzle: Text, text: str, options: argparse.Namespace
 ) -> dict[str, Any]:
     """The text as it goes on, and the loops that each token took.
 
     The model reads at most a window. What is written beyond it follows on the second half of the window.
     """
-    from reason.extensions.looped.model import LoopedModel
-
-    if not isinstance(model, LoopedModel) or not model.config.causal:
-        raise ConfigError(f"{run} is not a causal looped model, so it writes no text")
-    if options.exit is not None and model.gate is None:
+    if config.model.kind != "looped":
+        raise ConfigError(f"{run} is no looped model, so it writes no text")
+    if options.exit is not None and "gate" not in config.model.heads:
         raise ConfigError(f"--exit {options.exit}: {run} has no exit gate; leave it out")
     for name, low, high in (("length", 1, 10**6), ("temperature", 0, 100), ("top_p", 1e-6, 1), ("exit", 0, 1)):
         value = getattr(options, name)
