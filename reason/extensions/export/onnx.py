@@ -278,6 +278,6 @@ def _write(traced: Traced, folder: Path, graphs: Mapping[str, Any], run: Path) -
             raise ConfigError(f"{run} cannot become ONNX graphs: torch's exporter says {said}") from error
         finally:
             logging.disable(level)
-        for clean in (passes.DeduplicateHashedInitializersPass(), passes.ClearMetadataAndDocStringPass()):
+        for clean in (passes.DeduplicateInitializersPass(size_limit=2**31), passes.ClearMetadataAndDocStringPass()):
             clean(program.model)
         program.save(folder / f"{name}.onnx")
