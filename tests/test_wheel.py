@@ -17,14 +17,16 @@ from pathlib import Path
 
 import pytest
 
-from reason.cli import COMMANDS
+from reason.cli import CORE
 from reason.extensions.kernels import library
 from reason.extensions.play.runtime import address
+from reason.plugins import COMMANDS, load_extensions
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 SOURCES = ("reason", "datasets_gen", "pyproject.toml", "README.md", "LICENSE")
-PRINTED = re.compile(rf"\breason (?:{'|'.join(map(re.escape, COMMANDS))})(?: [^\s`;,)]+)*")
+load_extensions()
+PRINTED = re.compile(rf"\breason (?:{'|'.join(map(re.escape, CORE | COMMANDS))})(?: [^\s`;,)]+)*")
 SCRIPT = re.compile(r"\bpython \S+\.py|\bpython -m datasets_gen|\bmake demo")
 SHORT = "training.steps=4 training.batch_size=8 training.compile=none model.hidden_size=8"
 

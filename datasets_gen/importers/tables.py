@@ -23,7 +23,6 @@ COLUMNS = ["source", "question", "answer", "rating"]
 NAMES = {  # of columns elsewhere
     **dict.fromkeys(("puzzle", "puzzles", "quiz", "quizzes", "sudoku"), "question"),
     **dict.fromkeys(("solution", "solutions", "answers"), "answer"),
-    "difficulty": "rating",
 }
 ELSEWHERE = {"question": "o", "answer": BLANKS}  # characters of the other column
 FAMILIES: dict[str, type[Sudoku] | type[Maze]] = {"sudoku": Sudoku, "maze": Maze}

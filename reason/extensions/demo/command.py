@@ -37,8 +37,8 @@ NEXT = """what to try next
   reason solve {run} {run}/maze.txt steps=96            a maze of any size: change the file ('#', ' ', S and G)
   python train.py maze-any                                        several sizes at once, for larger mazes
   python train.py sudoku-9x9                                      hard 9x9 Sudoku, 15 to 60 minutes
-  reason presets                                                  all presets
-before, once in every terminal: source .venv/bin/activate       (Windows: .venv\\Scripts\\activate)"""
+  reason presets                                                  all presets"""
+IN_A_CHECKOUT = "before, once in every terminal: source .venv/bin/activate       (Windows: .venv\\Scripts\\activate)"
 
 
 def main(argv: list[str]) -> int:
@@ -77,6 +77,8 @@ def main(argv: list[str]) -> int:
         print(f"demo: {larger['puzzles']} mazes of {size}x{size}, exact: {read}\n")
     _draw(_made(DRAWN))
     print(typed(NEXT.format(run=RUN, data=data)))
+    if typed(NEXT) == NEXT:
+        print(IN_A_CHECKOUT)
     print(f"demo: {_figures(results)}, report {folder / 'report.html'}")
     return 0
 
