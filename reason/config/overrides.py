@@ -16,10 +16,10 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from reason.config.names import NAMES
-from reason.config.older import renewed
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_json
+from reason.losses import TERMS
 from reason.models import FAMILIES
 from reason.plugins import IMPORTED, installed
 from reason.settings.base import BaseConfig
@@ -243,6 +243,21 @@ def differing(trees: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     keys = dict.fromkeys(key for one in flat for key in one)
     values = {key: [one.get(key, ...) for one in flat] for key in keys}
     return {key: found for key, found in values.items() if any(value != found[0] for value in found)}
+
+
+def renewed(config: dict[str, Any]) -> dict[str, Any]:
+    """The plain tree of a config, changed in place: without what an extension adds, where it changes nothing.
+
+    So an installation without that extension reads the run. Another setting of it is refused as unknown.
+    """
+    loops, loss = config.get("rollout", {}).get("loops", {}), config.get("loss", {})
+    for key, neutral in (("start", 0), ("random", {})):
+        if loops.get(key) == neutral:
+            del loops[key]
+    for name in [name for name, weight in loss.get("weights", {}).items() if name not in TERMS and weight == 0]:
+        del loss["weights"][name]
+        loss.pop(name, None)
+    return config
 
 
 def read_config(path: Path | str) -> Config:

@@ -27,8 +27,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from reason.config.describe import has_mark
-from reason.config.older import renewed
-from reason.config.overrides import leaves
+from reason.config.overrides import leaves, renewed
 from reason.errors import ConfigError, first_fault
 from reason.files import read_json
 from reason.settings.base import Mark
