@@ -155,15 +155,15 @@ class Sudoku(SquareBoard):
         return Sudoku(next((size for size in BOXES if size**2 == cells), self.size))
 
     def texts(self, text: str) -> list[str]:
-        """The puzzles of a file: boards of one line or of n; where they cannot be read, its lines."""
-        return boards(text) or super().texts(text)
+        """The puzzles of a file: boards of one line or of n; where one cannot be read, the lines but for comments."""
+        return boards(text) or [line for line in super().texts(text) if not line.startswith("#")]
 
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a board in any form that `boards` reads."""
         found = boards(text)
         if len(found) > 1:
             raise DatasetError(f"{len(found)} puzzles; solve a file of several with --output ANSWERS.csv")
-        return super().parse("".join(found) or text)
+        return super().parse("".join(found) or "\n".join(self.texts(text)))
 
     @property
     def typed_as(self) -> dict[str, int]:

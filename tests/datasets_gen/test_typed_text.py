@@ -136,6 +136,11 @@ def test_a_file_of_several_sudokus(text: str, tmp_path: Path) -> None:
         Sudoku(9).parse(text)
 
 
+def test_a_line_that_is_no_sudoku_spoils_no_other(tmp_path: Path) -> None:
+    (tmp_path / "all.sdm").write_text(f"# three\n{BOARD}\n{BOARD[1:]}\n{BOARD}\n")
+    assert _puzzles(tmp_path / "all.sdm", Sudoku(9)) == [BOARD, BOARD[1:], BOARD]
+
+
 @pytest.mark.parametrize(("text", "told"), [
     (BOARD[1:], "80 cells"),
     (f"{BOARD} {BOARD[1:]}", "161 cells"),  # the second lost a cell
