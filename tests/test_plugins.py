@@ -67,7 +67,7 @@ def test_a_model_with_a_term_trains_resumes_to_the_bit_and_evaluates(here: Path,
     wrong = (here / "my_model.py").read_text().replace("zeros_like(context.x)", "zeros_like(context.x[:1])")
     (here / "wrong_model.py").write_text(wrong)
     typed = ["train", "wrong_model.py:mine", f"data={sudoku_4x4}", *SHORT]
-    refusal(typed, "Pooled.initial_state: z has shape (1, 16, 64), not (8, S, D)")
+    refusal(typed, "Pooled.initial_state: z has shape (1, 16, 64); (8, S, D) is needed")
     del FAMILIES["pooled"]
     plugins.IMPORTED.clear()
     refusal("evaluate run", f"the run was made with --import {here / 'my_term.py'}")

@@ -8,7 +8,7 @@ from rich.table import Table
 from datasets_gen.plugins import nearest
 from datasets_gen.typed import Parser, typed
 from reason.errors import ConfigError
-from reason.pretrained import FOLDER, card, pretrained_models
+from reason.pretrained import card, find_run, pretrained_models
 from reason.report.section import share
 
 DESCRIPTION = """List the trained models that come with the package, with their figures, or show the card of one.
@@ -25,7 +25,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("name", nargs="?")
     name, names = parser.parse_args(argv).name, pretrained_models()
     if name in names:
-        print(typed((FOLDER / name / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2].strip()))
+        print(typed((find_run(name) / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2].strip()))
         return 0
     if name is not None:
         raise ConfigError(f"no model {name}; {nearest(name, names)}models are {', '.join(names) or 'none'}")
