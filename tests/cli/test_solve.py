@@ -226,7 +226,7 @@ WRONG = {
     "two": (
         "sudoku",
         "12.............. 21..............",
-        "2 puzzles; solve a file of several with --output ANSWERS.csv",
+        "32 cells, [32] by line; a board of sudoku has 4x4",
     ),
     "no puzzle": ("sudoku", "model.hidden_size=3", "a run and a puzzle are needed"),
 }
