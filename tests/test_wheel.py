@@ -170,4 +170,4 @@ def test_every_command_works_as_typed_after_the_installation_as_typed(folder: Pa
         print(f"{int(after[1]) - int(before[1]):6} s  {command.splitlines()[0]}")
     assert done.returncode == 0, f"{typed[len(notes) - 2]}\n{said.read_text()[-4000:]}"
     assert len(notes) == len(typed) + 1
-    assert (folder / "reason/extensions/play.html").stat().st_size > 1e6
+    assert (folder / "reason/play.html").stat().st_size > 1e6
