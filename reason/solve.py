@@ -171,6 +171,8 @@ def solve_text(
         if value is not None and not value >= least:
             raise ConfigError(f"{name}={value}: at least {least} is needed")
     trained = family_of_run(run)
+    if trained.name in WRITERS:
+        raise ConfigError(f"{run} was trained on {trained.name}: reason solve {run} writes it on")
     puzzle = trained.sized(text)
     question, relations = puzzle.typed(text)
     # A board of the trained size has the structure that the training set declared, which may say more than the family.

@@ -27,10 +27,9 @@ def test_what_may_change_when_training_goes_on(half: Path, sudoku_4x4: Path) -> 
     assert main(["train", "run=half", "training.log_every=1", "device=cpu", "--resume"]) == 0
 
 
-def test_settings_that_left_are_read_where_they_had_the_value_of_now(half: Path) -> None:
-    """And those of a missing extension where they are off."""
+def test_settings_of_a_missing_extension_are_read_where_they_are_off(half: Path) -> None:
     whole = read_config(half / "config.json")
-    for key, value in (("optimizer.a", 1.0), ("evaluation.policies", False), ("loss.weights.gone", 0.0)):
+    for key, value in (("rollout.loops.random", {}), ("loss.weights.gone", 0.0)):
         entry("config.json", f"config.{key}", value)(half)
     assert read_config(half / "config.json") == whole
 

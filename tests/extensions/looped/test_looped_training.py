@@ -1,6 +1,5 @@
 """The looped family in training: T loops in one backward pass, resumed to the bit, its curve known, its refusals."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from test_compiling import both
 from test_loop import hold_against_golden, resumes_to_the_bit
 
 from datasets_gen.layout import Split, write_dataset
-from reason.config.overrides import derive, override, read_config
+from reason.config.overrides import derive, override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.looped.loops import RandomLoops
@@ -195,18 +194,3 @@ def test_another_family_starts_from_its_own_defaults() -> None:
     assert derive(derive(Config(), {"model.hidden_size": 64}), changes).model == LoopedConfig(prelude=1)
     with pytest.raises(ConfigError, match="a looped model has it"):
         derive(Config(), {"model.causal": True})
-
-
-def test_a_config_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    """Settings that are gone are left out where they had their neutral value."""
-    tree = preset("stars-small").config().model_dump()
-    tree["loss"]["jsrr"] |= {"convex": True, "transposed": False}
-    tree["rollout"]["loops"]["min"] = 1
-    tree["model"]["init_layers"] = "same"
-    tree["evaluation"]["probed"] = 8
-    (tmp_path / "config.json").write_text(json.dumps({"config": tree}))
-    assert read_config(tmp_path / "config.json") == preset("stars-small").config()
-    tree["loss"]["jsrr"]["convex"] = False
-    (tmp_path / "config.json").write_text(json.dumps({"config": tree}))
-    with pytest.raises(ConfigError, match=r"loss\.jsrr\.convex"):
-        read_config(tmp_path / "config.json")

@@ -9,8 +9,10 @@ import pytest
 import torch
 from conftest import make_set, output, refusal
 
+import reason
 from reason.config.overrides import override
 from reason.data import PuzzleData
+from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Accuracy, Evaluator, evaluate
 from reason.evaluation.studies.by_step import Signals
@@ -158,6 +160,8 @@ def test_a_text_goes_on(run: Path) -> None:
 def test_what_cannot_be_written_is_refused(run: Path, words: list[str], said: str) -> None:
     refusal(["solve", str(run), "the cat", *words], said)
     refusal(["solve", str(run), "the cat " * 9], "tokens, the model reads 24")
+    with pytest.raises(ConfigError, match="was trained on text: reason solve"):
+        reason.load(run).solve("the cat")
 
 
 def test_an_evaluation_tells_perplexity(run: Path) -> None:
