@@ -6,6 +6,7 @@ import argparse
 import gzip
 import hashlib
 import json
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -83,14 +84,15 @@ def run(options: argparse.Namespace) -> None:
     puzzle = Text(options.window, options.tokens, fit)
     with scratch_beside(options.output_dir) as scratch:
         splits = _tokenized(corpus, split_of, puzzle, stride, scratch)
-        words = [f"--{key.replace('_', '-')} {value}" for key, value in vars(options).items() if key in MADE_BY]
+        made_by = {key: getattr(options, key) for key in MADE_BY if getattr(options, key) is not None}
+        words = [word for key, value in made_by.items() for word in (f"--{key}", str(value))]
         write_dataset(
             options.output_dir,
             splits,
             **described(puzzle),
             sources=list(split_of),
             provenance={
-                "command": " ".join(["python -m datasets_gen text", *map(str, options.files), *words]),
+                "command": f"python -m datasets_gen {shlex.join(['text', *map(str, options.files), *words])}",
                 "generator": "text",
                 "version": __version__,
             },

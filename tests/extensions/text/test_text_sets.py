@@ -101,7 +101,7 @@ def test_a_folder_becomes_a_set(tmp_path: Path, made: Callable[..., Path], kind:
             assert puzzle.written(named[named > 0]).startswith("Document")
     assert not documents["train"] & (documents["validation"] | documents["test"])
     assert main(["show", str(folder), "--split", "test"]) == 0
-    again = made(f"text {tmp_path / 'texts'} --tokens {kind} --window 16 --stride 8 --validation 0.1", name="again")
+    again = made(metadata.provenance["command"].removeprefix("python -m datasets_gen "), name="again")
     assert (again / "train/all__inputs.npy").read_bytes() == (folder / "train/all__inputs.npy").read_bytes()
 
 
@@ -109,6 +109,7 @@ def test_one_long_file_is_cut_into_documents(tmp_path: Path, made: Callable[...,
     (tmp_path / "book.txt").write_text("".join(f"Line {number} of a book.\n" for number in range(1000)))
     folder = made("text --window 32", tmp_path / "book.txt")
     metadata = read_metadata(folder, "test")
+    assert "None" not in metadata.provenance["command"], "an option that was not typed is not in the command"
     assert 90 <= len(metadata.sources) <= 101
     assert metadata.sources[0].endswith("book.txt, part 1")
 
