@@ -99,7 +99,8 @@ def main(argv: list[str]) -> int:
         )
     name, text = words
     run, own = run_and_config(name)
-    puzzles = _puzzles(Path(text), family_of_run(run)) if output else [_text(text)]
+    puzzle = family_of_run(run)
+    puzzles = _puzzles(Path(text), puzzle) if output else [_text(text)]
     _, pairs = split_arguments(settings, {"steps": "evaluation.steps", "studies": "evaluation.studies"})
     config = override(own, pairs)
     refuse_unreadable(pairs)
@@ -109,7 +110,6 @@ def main(argv: list[str]) -> int:
     for line in idle_lines(dict(pairs), unread, "this answer"):
         print(line, file=sys.stderr)
     model = load_run(run, device, config, config.evaluation.weights).model
-    puzzle = family_of_run(run)
     if (own_way := WRITERS.get(puzzle.name)) is not None:
         print(own_way.told(own_way.write(run, model, config, puzzle, puzzles[0], arguments), arguments.json))
         return 0

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from scipy.stats import ttest_1samp
 
 from reason.report.chart import PANEL, Chart, errors_axis, legend, save_png, shares_axis, steps_axis
-from reason.report.measures import MEASURES, shared_measures
+from reason.report.measures import EXACT, MEASURES, shared_measures
 from reason.report.page import comparison_page
 from reason.report.palette import styled
 from reason.report.section import Results, Table, at_trained, number
@@ -28,13 +28,8 @@ Runs = Mapping[str, Mapping[int, Results]]  # results by variant, the base first
 
 def columns(key: str) -> tuple[str, ...]:
     """Of the summary by that measure."""
-    steps = f"{name_of(key)} at the trained step", "at the last step"
+    steps = f"{MEASURES.get(key, EXACT).name} at the trained step", "at the last step"
     return "variant", "seeds", "parameters", *steps, "against the base", "95 % interval", "verdict"
-
-
-def name_of(key: str) -> str:
-    """A measure in a word."""
-    return MEASURES[key].name if key in MEASURES else "exact"
 
 
 def summary(runs: Runs) -> list[dict[str, Any]]:
@@ -73,9 +68,7 @@ def spread(values: Sequence[float]) -> dict[str, float | None]:
 def difference(ours: Mapping[int, float], theirs: Mapping[int, float], less: bool = False) -> dict[str, Any]:
     """Mean of the differences ours − theirs, by seed, its 95 % interval by Student's t, and a verdict.
 
-    less: smaller values are better.
-
-    Of one pair, and of equal ones, there is no interval.
+    One pair and equal pairs have no interval. less: smaller values are better.
     """
     seeds = sorted(ours.keys() & theirs.keys())
     paired = [ours[seed] - theirs[seed] for seed in seeds]
@@ -95,7 +88,7 @@ def difference(ours: Mapping[int, float], theirs: Mapping[int, float], less: boo
 
 def table_rows(rows: Sequence[Mapping[str, Any]], key: str = "exact_by_step") -> list[list[str]]:
     """The summary as text; key: of what it was made of."""
-    form = MEASURES[key].form if key in MEASURES else ".1%"
+    form = MEASURES.get(key, EXACT).form
     shown = []
     for row in rows:
         found = row["difference"]
@@ -129,6 +122,7 @@ def charts(runs: Runs) -> list[Chart]:
     """The measure by step, and of a share the error: a line a variant, the mean over seeds, and a point a seed."""
     trained = max(results["trained_steps"] for found in runs.values() for results in found.values())
     key = measured(runs)
+    name_of_measure, form = MEASURES.get(key, EXACT)
     logged = {name: [each[key] for each in found.values()] for name, found in runs.items() if found}
     curves = {name: np.array([one[: min(map(len, found))] for one in found]) for name, found in logged.items()}
 
@@ -139,7 +133,7 @@ def charts(runs: Runs) -> list[Chart]:
             axes.plot(steps, shown.mean(0), label=name, markevery=max(1, len(steps) // 16), **style)
             axes.plot(steps, shown.T, ls="", marker=".", ms=3, color=style["color"], alpha=0.5)
         longest = max(found.shape[1] for found in curves.values())
-        label = f"{name_of(key)}, mean and seeds"
+        label = f"{name_of_measure}, mean and seeds"
         if errors:
             errors_axis(axes)
         elif key not in MEASURES:
@@ -149,8 +143,7 @@ def charts(runs: Runs) -> list[Chart]:
         steps_axis(axes, {"steps": longest, "trained_steps": trained})
         legend(axes)
 
-    form = MEASURES[key].form if key in MEASURES else ".1%"
     says = "; ".join(f"{name}: {found[:, -1].mean():{form}} at the last step" for name, found in curves.items())
     size = (PANEL[0], max(PANEL[1], 0.17 * len(curves) + 0.8))
-    drawn = {name_of(key): draw} | ({} if key in MEASURES else {"error, 1 − exact": partial(draw, errors=True)})
+    drawn = {name_of_measure: draw} | ({} if key in MEASURES else {"error, 1 − exact": partial(draw, errors=True)})
     return [Chart(title, says, each, size) for title, each in drawn.items()]

@@ -27,18 +27,15 @@ from reason.rollout import StepRecord
 from reason.training.world import World
 
 CANDIDATES = 256  # thresholds tried in a calibration: quantiles of the signal
-DROP, RISE = (
-    0.005,
-    0.01,
-)  # budgets: the share of puzzles that a policy may lose against all T steps, of perplexity's rise
-
+DROP = 0.005  # the share of puzzles that a policy may lose against all T steps
+RISE = 0.01  # the share by which a policy may raise the perplexity of text
 
 # Those of `signals`, and q and residual, which are columns of the core's consumer `Signals`.
 SIGNALS = ("fixed", "q", "margin", "max-probability", "certainty", "residual", "gate")
 
 
 def signals(record: StepRecord, likelihood: Likelihood, stays: Tensor | None = None) -> dict[str, Tensor]:
-    """What a step tells of every puzzle, (B,) each, means over the scored cells; of labels only the places are read.
+    """The signals of a step for every puzzle, (B,) each: means over the scored cells. No signal reads a label's value.
 
     stays: (B, S) ln Π(1 − λ) of an exit gate so far; None: the model has none.
     """
