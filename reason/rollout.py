@@ -154,15 +154,20 @@ def first_carry(model: Reasoner, batch: Batch, config: RolloutConfig | None = No
 
 
 def supervise(
-    model: Reasoner, carry: Carry, draw: Callable[[], Batch], config: RolloutConfig, index: int, loops: int = 1
+    model: Reasoner,
+    carry: Carry,
+    draw: Callable[[], Batch],
+    config: RolloutConfig,
+    loops: int = 1,
+    batch_start: bool = True,
 ) -> tuple[Carry, Unroll]:
-    """Take supervision step number `index` (from 0): refill the halted rows, step the model, decide which rows halt.
+    """Take a supervision step: refill the halted rows, step the model, decide which rows halt.
 
     The model takes T = `loops` steps, with the gradient through all of them. The new carry holds no gradient. Halted
-    rows are refilled at the beginning of a step, not at the end of the step in which they halted. `index` counts the
-    supervision steps of this carry; it decides when a loader batch starts.
+    rows are refilled at the beginning of a step, not at the end of the step in which they halted. A loader batch lasts
+    `accum_steps` supervision steps; `batch_start` is true at the first of them.
     """
-    carry, active = _refilled(carry, draw, config, batch_start=index % config.accum_steps == 0)
+    carry, active = _refilled(carry, draw, config, batch_start)
     context = model.encode(carry.batch)
     before = state = where(carry.halted & active, model.initial_state(context), carry.state)  # halted rows begin anew
     steps = torch.where(carry.halted, -carry.steps.clamp(max=0), carry.steps) + 1
@@ -193,10 +198,7 @@ def supervise(
 def _refilled(
     carry: Carry, draw: Callable[[], Batch], config: RolloutConfig, batch_start: bool
 ) -> tuple[Carry, Tensor]:
-    """The carry with its puzzles for the coming step, and which rows (B,) take part in it.
-
-    A loader batch lasts `accum_steps` supervision steps; `batch_start` is true at the first of them.
-    """
+    """The carry with its puzzles for the coming step, and which rows (B,) take part in it."""
     all_rows = torch.ones_like(carry.halted)
     match config.carry:
         case "persistent":  # draws B puzzles every step, as HRM and TRM do; those of running rows are discarded

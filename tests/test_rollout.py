@@ -55,7 +55,7 @@ def play(config: RolloutConfig, steps: int, patience: list[float], rows: int = 3
     carry = first_carry(model, stream())
     carries, active = [], []
     for index in range(steps):
-        carry, seen = supervise(model, carry, stream, config, index)
+        carry, seen = supervise(model, carry, stream, config, batch_start=index % config.accum_steps == 0)
         carries.append(carry)
         active.append(seen.active)
     return carries, active
@@ -63,7 +63,7 @@ def play(config: RolloutConfig, steps: int, patience: list[float], rows: int = 3
 
 def first_step(model: Counter, rows: int, config: RolloutConfig, loops: int = 1) -> tuple[Carry, Unroll]:
     stream = Stream(rows)
-    return supervise(model, first_carry(model, stream()), stream, config, 0, loops)
+    return supervise(model, first_carry(model, stream()), stream, config, loops)
 
 
 FOREVER = [1e9, 1e9, 1e9]
@@ -74,7 +74,7 @@ def test_staggered_rows_halt_one_after_the_other_and_then_take_all_steps() -> No
     model, stream = Counter(), Stream(4)
     carry, taken = first_carry(model, stream(), config), []
     for index in range(7):
-        carry, _ = supervise(model, carry, stream, config, index)
+        carry, _ = supervise(model, carry, stream, config, batch_start=index % config.accum_steps == 0)
         taken.append(carry.steps.tolist())
     assert taken == [[1, 2, 3, 1], [2, 3, 1, 2], [3, 1, 2, 3], [1, 2, 3, 1], [2, 3, 1, 2], [3, 1, 2, 3], [1, 2, 3, 1]]
 
@@ -197,7 +197,7 @@ def test_the_carry_holds_no_gradient() -> None:
     carry = first_carry(model, stream())
     assert not carry.state.z.requires_grad
     for index in range(2):
-        carry, seen = supervise(model, carry, stream, config, index, loops=2)
+        carry, seen = supervise(model, carry, stream, config, loops=2, batch_start=index % config.accum_steps == 0)
         assert not carry.state.z.requires_grad
         assert not seen.next_readout.q_halt.requires_grad
         assert seen.states[-1].z.requires_grad

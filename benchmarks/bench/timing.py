@@ -94,7 +94,7 @@ def flops_of(config: Config, shape: Shape) -> int:
     with fake_model(config, shape, Dtypes(torch.float32), "cpu") as model:
         carry = first_carry(model, rows())
         with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-            _, unroll = supervise(model, carry, rows, rollout, 0, rollout.loops.typical)
+            _, unroll = supervise(model, carry, rows, rollout, rollout.loops.typical)
             terms = evaluate_terms(unroll, config.loss, config.loss.present)
             weighted_sum(terms, dict(config.loss.weights)).backward()
     return rollout.grad_steps * counter.get_total_flops()

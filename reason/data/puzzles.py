@@ -225,11 +225,19 @@ class Sampler:
 
     def draw(self) -> Batch:
         """The next batch_size puzzles."""
+        return self.batch(self.groups())
+
+    def groups(self) -> Tensor:
+        """The groups (B,) of the next batch. The end of an epoch is seen on the host; all else is in `batch`."""
         while len(self._order) < self.batch_size:
             self._order = self._order.clone()  # without the epoch that it was a view of
             epoch = torch.randperm(self.data.groups, generator=self.generator, device=self.data.device)
             self._order = torch.cat([self._order, epoch])
         groups, self._order = self._order[: self.batch_size], self._order[self.batch_size :]
+        return groups
+
+    def batch(self, groups: Tensor) -> Batch:
+        """A random puzzle of each group, under a random symmetry."""
         batch = self.data.take(self.data.example_of_group(groups, self.generator))
         if self.hints:
             batch = give_hints(batch, self._symbols, self.hints, self.generator)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
@@ -70,10 +70,10 @@ class AlgGradNorm:
         self.norm, self.rate = torch.zeros_like(self.weight), torch.zeros_like(self.weight)
         self.updated = 0  # the optimizer step of the last update
 
-    def weights(self, step: int) -> dict[str, float | Tensor]:
-        """λ of each term that counts at optimizer step `step`."""
-        shares = self.loss.shares_at(step, self.steps)
-        return {name: self.weight[i] for i, name in enumerate(self.terms) if shares[name]}
+    def weights(self, names: Iterable[str]) -> dict[str, Tensor]:
+        """λ of the named terms."""
+        now = self.weight.clone()  # an update within the step moves λ for the next one
+        return {name: now[self.terms.index(name)] for name in names}
 
     def measures(self, index: int, sets: int = 1) -> bool:
         """Is supervision step number `index` of the run, on `sets` sets in turn, one that λ is updated at?"""
@@ -114,7 +114,8 @@ class AlgGradNorm:
         aim = target * mean(self.norm) * self.rate**self.config.alpha
         moved = self.weight * (aim / (self.norm + TINY)).clamp(0.1, 10.0)
         moved = moved * count / torch.where(active, moved, 0.0).sum().clamp(min=TINY)
-        self.weight = torch.where(active, torch.lerp(moved, self.weight, self.RHO), self.weight)
+        # In place: a captured step reads λ where it was when it was captured.
+        self.weight.copy_(torch.where(active, torch.lerp(moved, self.weight, self.RHO), self.weight))
 
     def metrics(self) -> dict[str, float]:
         """weight/TERM = λ, norm/TERM = G and rate/TERM = r of the last update (this waits for the device)."""

@@ -33,10 +33,10 @@ class TrainingConfig(BaseConfig):
         description="fp32; bf16, fp16: states and matrix products; amp-bf16, amp-fp16: matrix products only "
         "(autocast), states and noise in float32; fp16 uses loss scaling; auto, amp: the fastest safe type",
     )
-    compile: Resumable[Literal["none", "auto", "inductor"]] = Field(
+    compile: Resumable[Literal["none", "auto", "inductor", "graph"]] = Field(
         "auto",
-        description="torch.compile of every network call; on a CPU inductor needs a C++ compiler; auto: inductor if it "
-        "works and training takes minutes; the choice is recorded",
+        description="inductor: torch.compile of every network call (on a CPU it needs a C++ compiler); graph: also the "
+        "whole optimizer step as one CUDA graph; auto: inductor if it works and training takes minutes; recorded",
     )
     tracker: Outside[str] = Field(
         "none", description="log the metrics also to TensorBoard (folder RUN/tensorboard) or Weights & Biases"

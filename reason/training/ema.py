@@ -31,11 +31,15 @@ class Ema:
         self._source = {n: p.detach() for n, p in model.named_parameters() if not n.startswith("puzzle_embedding")}
         self._average = {name: weight.clone() for name, weight in self._source.items()}
 
+    def rate(self, step: int) -> float:
+        """1 − r after optimizer step `step` (counted from 1)."""
+        return 1 - (min(self.decay, (1 + step) / (10 + step)) if self.warmup else self.decay)
+
     @torch.no_grad()
-    def update(self, step: int) -> None:
-        """Update the averages after optimizer step `step` (counted from 1)."""
-        rate = min(self.decay, (1 + step) / (10 + step)) if self.warmup else self.decay
-        torch._foreach_lerp_([*self._average.values()], [*self._source.values()], 1 - rate)
+    def update(self, rate: float | Tensor) -> None:
+        """Move the averages by a share `rate` towards the weights."""
+        weights = [rate] * len(self._average) if isinstance(rate, Tensor) else rate
+        torch._foreach_lerp_([*self._average.values()], [*self._source.values()], weights)
 
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:

@@ -134,9 +134,10 @@ class Meters:
     def read(self) -> dict[str, float | None]:
         """Means since the last call, and reset (this waits for the device)."""
         totals = {name: total.item() for name, total in self.state_dict().items()}
-        self.sums = {}
+        for total in self.sums.values():
+            total.zero_()  # in place, for a captured step
         steps, finished = totals["steps"], totals["finished"]
-        terms = [name.removeprefix("times/") for name in totals if name.startswith("times/")]
+        terms = [name.removeprefix("times/") for name, times in totals.items() if name.startswith("times/") and times]
         return {
             "loss": totals["loss"] / steps,
             **{f"loss/{name}": totals[f"loss/{name}"] / totals[f"times/{name}"] for name in terms},

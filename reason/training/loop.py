@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from torch import Tensor
 
 from datasets_gen.progress import Progress
 from reason.config.schema import Config
@@ -21,10 +23,12 @@ from reason.data import Sampler, TrainingSets
 from reason.losses import evaluate_terms, weighted_sum
 from reason.losses.balance import AlgGradNorm
 from reason.models.base import Reasoner
+from reason.plugins import extension
 from reason.rollout import first_carry, supervise
 from reason.training import state
 from reason.training.accelerate import accelerate, compile_networks
 from reason.training.ema import Ema
+from reason.training.form import Form, Numbers, form_of, on_device
 from reason.training.generators import draw_apart, seeds
 from reason.training.interrupt import StopRequest
 from reason.training.log import Meters, log_line, open_log
@@ -63,7 +67,7 @@ class Trainer:
         draw_apart(config.seed, self.world)
         training, rollout = config.training, config.rollout
         accelerate(model, config.model, dtypes(training.precision, self.device), self.device)
-        if training.compile == "inductor":
+        if training.compile != "none":
             compile_networks(model)
 
         # One stream of puzzles and one carry for each set: supervision step number i is on set i mod n. All rows start
@@ -78,7 +82,8 @@ class Trainer:
         drawn = training.batch_size * rollout.grad_steps / rollout.accum_steps  # base puzzles in an optimizer step
         self.epoch = data.groups / drawn  # optimizer steps of one pass over the base puzzles
         self.scaling = LossScaling(self.device, model.products or model.dtype)
-        self.optimizers = Optimizers(model, config.optimizer, training.steps, self.scaling)
+        self.optimizers = Optimizers(model, config.optimizer, self.scaling)
+        self.numbers = Numbers(self.device, on_device(self.device) and not self.optimizers.fused)
         self.ema = None if config.ema.decay is None else Ema(model, config.ema)
         balanced = config.balance.kind == "alg-grad-norm"  # else λ = loss.weights
         self.balancer = AlgGradNorm(config, self.device) if balanced else None
@@ -88,39 +93,49 @@ class Trainer:
         self.index = 0  # supervision steps taken
         self.seconds = 0.0
         self.best: Reading | None = None
+        self.queue = extension("graph", "capture").Captured(self) if training.compile == "graph" else self.compute
         self.log_position = 0  # bytes of metrics.jsonl at the newest checkpoint
         self.saved: int | None = None  # the step of the newest checkpoint
 
-    def optimizer_step(self) -> torch.Tensor:
+    def optimizer_step(self) -> Tensor:
         """N_grad supervision steps, the mean of their gradients, one update; returns the gradient norm."""
-        loss, rollout, balancer = self.config.loss, self.config.rollout, self.balancer
-        frozen_after = self.config.optimizer.freeze_embedding_after
-        if frozen_after is not None and self.step >= frozen_after * self.epoch:
-            self.model.freeze_embedding()
-        weights = balancer.weights(self.step) if balancer else loss.weights_at(self.step, self.config.training.steps)
-        for _ in range(rollout.grad_steps):
-            index, turn = divmod(self.index, len(self.carries))
-            measured = balancer is not None and balancer.measures(self.index, len(self.carries))
-            loops = rollout.loops.draw(self.config.seed, self.index, self.step)
+        form, numbers = form_of(self), self.numbers.of(self)
+        every = self.config.rollout.carry == "persistent"  # else puzzles are drawn where a loader batch begins
+        groups = [self.samplers[s.turn].groups() for s in form.supervisions if every or s.begins]
+        norm = self.queue(form, numbers, groups)
+        self.index, self.step = self.index + len(form.supervisions), self.step + 1
+        return norm
+
+    def compute(self, form: Form, numbers: Mapping[str, float | Tensor], groups: list[Tensor]) -> Tensor:
+        """What the device does in an optimizer step; groups: those (B,) of each batch that is drawn."""
+        model, loss, rollout, balancer, drawn = (
+            self.model,
+            self.config.loss,
+            self.config.rollout,
+            self.balancer,
+            iter(groups),
+        )
+        if form.frozen:
+            model.freeze_embedding()
+        weights = balancer.weights(form.terms) if balancer else {name: numbers[name] for name in form.terms}
+        for turn, begins, loops, measured in form.supervisions:
             # The balancer measures in eager mode. With gradient checkpointing the backward pass repeats forward calls,
             # and these must save the same tensors as the first calls did: so the whole measured step is eager.
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
-                draw = lambda: self.world.mine(self.samplers[turn].draw())  # noqa: B023, E731
-                self.carries[turn], unroll = supervise(self.model, self.carries[turn], draw, rollout, index, loops)
+                draw = lambda: self.world.mine(self.samplers[turn].batch(next(drawn)))  # noqa: B023, E731
+                self.carries[turn], unroll = supervise(model, self.carries[turn], draw, rollout, loops, begins)
                 terms = evaluate_terms(unroll, loss, weights)
                 if measured and balancer is not None:
-                    at = self.model.balance_weights(), self.scaling.factor(self.device)
+                    at = model.balance_weights(), self.scaling.factor(self.device)
                     balancer.update(self.step, terms, lambda loss: unscaled_gradient(loss, *at), self.world.mean)  # noqa: B023
                 self.scaling.scale(weighted_sum(terms, weights) / rollout.grad_steps).backward()
             self.meters.add(unroll, self.carries[turn], terms, weights)
-            self.index += 1
-        self.world.average_gradients(self.model.parameters())
-        norm = self.optimizers.step(self.step)
+        self.world.average_gradients(model.parameters())
+        norm = self.optimizers.step(numbers["lr"])
         if not self.scaling.enabled:  # loss scaling skips a step whose gradient is infinite: no error
             self.meters.spoiled |= ~norm.isfinite()
-        self.step += 1
         if self.ema is not None:
-            self.ema.update(self.step)
+            self.ema.update(numbers["ema"])
         return norm
 
     def train(self, max_steps: int | None = None, max_minutes: float | None = None) -> Outcome:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from reason.models.base import Reasoner
 from reason.settings.base import BaseConfig, When
 from reason.settings.schedules import ScheduleConfig
+from reason.training.form import on_device
 from reason.training.precision import LossScaling
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # a, b, c: steep at 0, so that few iterations do
@@ -75,7 +76,7 @@ class SignSGD:
         self.table, self.lr, self.weight_decay = table, lr, weight_decay
 
     @torch.no_grad()
-    def step(self, factor: float, skip: bool = False) -> None:
+    def step(self, factor: float | Tensor, skip: bool = False) -> None:
         """One update at learning rate lr · factor (none on `skip`); clears the gradient. Its scale does not matter."""
         gradient = self.table.grad
         if gradient is None or skip:
@@ -91,10 +92,11 @@ class SignSGD:
 class AdamAtan2(torch.optim.Optimizer):
     """p ← p(1 − lr·wd) − lr·atan2(m̂, √v̂ + ε), moments m, v as Adam's, m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ).
 
-    The forms that no package has (`build_optimizer`). atan2 needs no ε, yet CMM's tables 8 to 11 tune one; it is added
-    where Adam has it (ours). With the bias correction outside, as in the fused CUDA package of HRM and TRM, it is
-    p ← p(1 − lr·wd) − lr/(1 − β₁ᵗ)·atan2(m, √v̂ + ε). With ε = 0 and inside it is that of adam-atan2-pytorch, to the
-    bit.
+    The forms that no package has (`build_optimizer`), and on a GPU every form: its rate and its step counts may be
+    tensors there, so that no number of the host changes from step to step (`reason.training.form`). atan2 needs no ε,
+    yet CMM's tables 8 to 11 tune one; it is added where Adam has it (ours). With the bias correction outside, as in the
+    fused CUDA package of HRM and TRM, it is p ← p(1 − lr·wd) − lr/(1 − β₁ᵗ)·atan2(m, √v̂ + ε). With ε = 0 and inside it
+    is that of adam-atan2-pytorch, to the bit.
     """
 
     def __init__(self, parameters: list[nn.Parameter], config: OptimizerConfig):
@@ -109,11 +111,12 @@ class AdamAtan2(torch.optim.Optimizer):
                 if p.grad is not None:
                     self._move(p, p.grad, group["lr"])
 
-    def _move(self, p: Tensor, gradient: Tensor, lr: float) -> None:
+    def _move(self, p: Tensor, gradient: Tensor, lr: float | Tensor) -> None:
         # One parameter after the other: lists of tensors (foreach) leave the cache between two operations.
         c, state, (beta1, beta2) = self.config, self.state[p], self.config.betas
         if not state:
-            state |= {"steps": 0, "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
+            steps = torch.zeros((), device=p.device) if isinstance(lr, Tensor) else 0
+            state |= {"steps": steps, "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
         state["steps"] += 1
         correction, outside = 1 / (1 - beta1 ** state["steps"]), c.kind == "adam-atan2-outside"
         first = state["exp_avg"].lerp_(gradient, 1 - beta1)
@@ -121,7 +124,15 @@ class AdamAtan2(torch.optim.Optimizer):
         size = second.mul(1 / (1 - beta2 ** state["steps"])).sqrt_().add_(c.eps or 0.0)
         angle = first.mul(1.0 if outside else correction).atan2_(size)
         p.mul_(1 - lr * c.weight_decay)
-        p.add_(angle, alpha=-lr * (correction if outside else 1.0))
+        subtract([p], [angle], lr * (correction if outside else 1.0))
+
+
+def subtract(weights: list[Tensor], updates: list[Tensor], rate: float | Tensor) -> None:
+    """p ← p − rate · update. A tensor is no `alpha` of torch's functions; with a number their sum is rounded once."""
+    if isinstance(rate, Tensor):
+        torch._foreach_sub_(weights, torch._foreach_mul(updates, rate))
+    else:
+        torch._foreach_add_(weights, updates, alpha=-rate)
 
 
 def fused_adam_atan2(device: torch.device) -> Any:
@@ -161,7 +172,8 @@ class Muon(torch.optim.AdamW):
     def __init__(self, matrices: Sequence[nn.Parameter], others: Sequence[nn.Parameter], config: OptimizerConfig):
         groups: list[dict[str, Any]] = [{"params": matrices, "lr": config.muon_lr}, {"params": others}]
         eps = 1e-8 if config.eps is None else config.eps
-        super().__init__(groups, config.lr, config.betas, eps, config.weight_decay)
+        queued = on_device([*matrices, *others][0].device)
+        super().__init__(groups, config.lr, config.betas, eps, config.weight_decay, capturable=queued)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Without AdamW's look at step counts, which matrices do not have."""
@@ -183,7 +195,7 @@ class Muon(torch.optim.AdamW):
             updates = orthogonalized(torch.stack(torch._foreach_lerp(gradients, moments, MOMENTUM)))
             torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
             step = group["lr"] * math.sqrt(max(1, rows / columns))
-            torch._foreach_add_(matrices, list(updates.unbind()), alpha=-step)
+            subtract(matrices, list(updates.unbind()), step)
             for matrix in matrices:
                 matrix.grad = None
         super().step()
@@ -193,12 +205,13 @@ def build_optimizer(
     weights: list[nn.Parameter], config: OptimizerConfig, matrices: Sequence[nn.Parameter] = ()
 ) -> torch.optim.Optimizer:
     """The optimizer that `config` names; `matrices` are those of the weights that Muon moves."""
+    queued = on_device(weights[0].device)
     if config.kind == "muon":
         return Muon(matrices, weights[len(matrices) :], config)
     if config.kind == "adamw":
         eps = 1e-8 if config.eps is None else config.eps
-        return torch.optim.AdamW(weights, config.lr, config.betas, eps, config.weight_decay)
-    if config.kind == "adam-atan2" and not config.eps:
+        return torch.optim.AdamW(weights, config.lr, config.betas, eps, config.weight_decay, capturable=queued)
+    if config.kind == "adam-atan2" and not config.eps and not queued:
         return adam_atan2_pytorch.AdamAtan2(weights, config.lr, config.betas, config.weight_decay, a=1.0)
     if not config.eps and (fused := fused_adam_atan2(weights[0].device)) is not None:
         return fused(weights, lr=config.lr, betas=config.betas, weight_decay=config.weight_decay)
@@ -213,8 +226,8 @@ def matrices_of(model: Reasoner) -> set[nn.Parameter]:
 class Optimizers:
     """All that moves weights: one step, one schedule, one state."""
 
-    def __init__(self, model: Reasoner, config: OptimizerConfig, steps: int, scaling: LossScaling | None = None):
-        self.config, self.steps = config, steps
+    def __init__(self, model: Reasoner, config: OptimizerConfig, scaling: LossScaling | None = None):
+        self.config = config
         self.scaling = scaling or LossScaling(torch.device("cpu"), torch.float32)
         table = getattr(model, "puzzle_embedding", None)
         rates = config.puzzle_emb_lr, config.puzzle_emb_weight_decay
@@ -231,9 +244,8 @@ class Optimizers:
         """Whether the fused package moves the weights."""
         return type(self.main) is fused_adam_atan2(self.weights[0].device)
 
-    def step(self, step: int) -> Tensor:
-        """Optimizer step number `step` (from 0); clears the gradients and returns the norm they had before clipping."""
-        factor = self.config.schedule.factor(step, self.steps)
+    def step(self, factor: float | Tensor = 1.0) -> Tensor:
+        """One update at `factor` times the learning rates; clears the gradients, returns their norm before clipping."""
         self.scaling.scaler.unscale_(self.main)
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.weights if p.grad is not None])
         if self.config.grad_clip is not None:
@@ -259,7 +271,9 @@ class Optimizers:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from saved moments."""
         moments = {int(index): dict(entry) for index, entry in state.items()}
-        if self.fused:
-            for entry in moments.values():
-                entry["step"] = torch.tensor(float(entry.pop("steps")), device=self.weights[0].device)
+        device = self.weights[0].device
+        for entry in moments.values():
+            if "steps" in entry and (self.fused or on_device(device)):
+                count = torch.as_tensor(entry.pop("steps"), dtype=torch.float32)
+                entry["step" if self.fused else "steps"] = count.to(device)
         self.main.load_state_dict(self.main.state_dict() | {"state": moments})

@@ -84,7 +84,7 @@ def test_ema(ramp: bool) -> None:
     for step in range(1, 30):
         with torch.no_grad():
             net.head.weight.add_(torch.randn_like(net.head.weight))
-        average.update(step)
+        average.update(average.rate(step))
         rate = min(0.9, (1 + step) / (10 + step)) if ramp else 0.9
         expected = rate * expected + (1 - rate) * net.head.weight.detach()
     torch.testing.assert_close(average.state_dict()["head.weight"], expected)

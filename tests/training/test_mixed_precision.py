@@ -173,11 +173,11 @@ def test_overflow_without_end_stops(tiny: Config, tmp_path: Path, monkeypatch: p
     trainer.train(max_steps=3)
     step = trainer.optimizers.step
 
-    def overflowing(index: int) -> torch.Tensor:
+    def overflowing(factor: float) -> torch.Tensor:
         for parameter in trainer.optimizers.weights:
             if parameter.grad is not None:
                 parameter.grad.fill_(float("inf"))
-        return step(index)
+        return step(factor)
 
     trainer.optimizers.step = overflowing  # type: ignore[method-assign]
     expected = r"overflows fp16 .* at step 15; last good checkpoint: .*step-000012.*precision=fp32"
@@ -228,9 +228,9 @@ def test_what_is_broken_is_never_saved(
     trainer = trainer_of(override(tiny, changes), tmp_path / "run")
     move = trainer.optimizers.step
 
-    def breaks(index: int) -> torch.Tensor:
-        norm = move(index)
-        if index == step:
+    def breaks(factor: float) -> torch.Tensor:
+        norm = move(factor)
+        if trainer.step == step:
             with torch.no_grad():
                 trainer.model.head.weight[0, 0] = float(value)
         return norm

@@ -35,13 +35,13 @@ def moved(
 ) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
     """The head's weight before, its gradients, and the weight after as many steps."""
     net = model().to(device)
-    optimizers = Optimizers(net, config, steps)
+    optimizers = Optimizers(net, config)
     weight = net.head.weight
     start = weight.detach().double().cpu().numpy().copy()
     gradients = [torch.randn_like(weight) for _ in range(steps)]
     for step, gradient in enumerate(gradients):
         weight.grad = gradient.clone()
-        norm = optimizers.step(step)
+        norm = optimizers.step(config.schedule.factor(step, steps))
         assert norm.item() == pytest.approx(gradient.norm().item(), rel=1e-5)
     return start, [g.double().cpu().numpy() for g in gradients], weight.detach().cpu().numpy()
 
@@ -75,10 +75,10 @@ def test_muon_moves_the_matrices_of_the_networks_and_adamw_the_rest() -> None:
     assert inside
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     config = OptimizerConfig(kind="muon", lr=0.01, muon_lr=0.1, weight_decay=0.0, schedule={"warmup_steps": 0})
-    optimizers = Optimizers(model, config, 1)
+    optimizers = Optimizers(model, config)
     for p in model.parameters():
         p.grad = torch.randn_like(p)
-    optimizers.step(0)
+    optimizers.step(1.0)
     for name, p in model.named_parameters():
         step = before[name] - p.detach()
         if p in inside:
@@ -99,12 +99,12 @@ def test_puzzle_embeddings_and_muons_matrices_follow_the_schedule() -> None:
         torch.manual_seed(0)
         net = model()
         config = OptimizerConfig(**settings | table, schedule={"warmup_steps": warmup})
-        optimizers = Optimizers(net, config, 10)
+        optimizers = Optimizers(net, config)
         before = {name: p.detach().clone() for name, p in net.named_parameters()}
         for name, p in net.named_parameters():
             p.grad = None if name.startswith("puzzle") else torch.randn_like(p)
         net.puzzle_embedding(torch.tensor([3])).sum().backward()
-        optimizers.step(0)
+        optimizers.step(config.schedule.factor(0, 10))
         moves[warmup] = {name: p.detach() - before[name] for name, p in net.named_parameters()}
     assert [group["lr"] for group in optimizers.main.param_groups] == pytest.approx([0.1 / 4, 0.01 / 4])
     row = torch.zeros_like(before["puzzle_embedding.weight"])
@@ -213,15 +213,15 @@ def test_the_fused_package_moves_the_weights_where_it_may(
     torch.manual_seed(1)
     net, kept = model(), None
     plain = copy.deepcopy(net)
-    alone = Optimizers(plain, config, 6)
+    alone = Optimizers(plain, config)
     for package in (Fused, None, Fused):
         monkeypatch.setattr(optim, "fused_adam_atan2", lambda device, package=package: package)
-        optimizers = Optimizers(net, config, 6)
+        optimizers = Optimizers(net, config)
         assert optimizers.fused == (fused and package is Fused)
         if kept is not None:
             optimizers.load_state_dict(kept)
         for each, moves in ((net, optimizers), (plain, alone)):
             each.head.weight.grad = torch.full_like(each.head.weight, 0.5)
-            moves.step(0)
+            moves.step(1.0)
         kept = copy.deepcopy(optimizers.state_dict())
     torch.testing.assert_close(net.head.weight, plain.head.weight)

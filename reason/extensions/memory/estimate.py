@@ -101,7 +101,7 @@ def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str)
         carry = first_carry(model, rows())
         with LiveBytes() as seen:
             for part in range(min(2, rollout.grad_steps)):
-                carry, unroll = supervise(model, carry, rows, rollout, part, rollout.loops.most)
+                carry, unroll = supervise(model, carry, rows, rollout, rollout.loops.most, part == 0)
                 terms = evaluate_terms(unroll, config.loss, config.loss.present)
                 if part == 0 and config.balance.kind != "fixed":
                     for term in terms.values():

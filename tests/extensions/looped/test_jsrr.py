@@ -49,7 +49,7 @@ def unrolled(config: LoopedConfig | RecursiveConfig, loops: int = 2, rows: int =
     model.dtype = torch.float64
     batch = random_batch(rows, 3, 5)
     rollout = RolloutConfig(halting="none", supervision_steps=1)
-    return supervise(model, first_carry(model, batch), lambda: batch, rollout, 0, loops)[1]
+    return supervise(model, first_carry(model, batch), lambda: batch, rollout, loops)[1]
 
 
 def jacobian(seen: Unroll) -> Tensor:

@@ -9,6 +9,7 @@ from conftest import pairs, trainer_of
 from scipy import stats
 from test_compiling import both
 from test_loop import hold_against_golden, resumes_to_the_bit
+from test_queued import SCHEDULED, hold_one_queue
 
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import derive, override
@@ -53,6 +54,14 @@ def looped(addition: Path) -> Config:
 def test_resuming_equals_not_stopping(changes: dict[str, str], looped: Config, tmp_path: Path) -> None:
     """Stopped at step 3 of 6: also the number of loops goes on where it was."""
     resumes_to_the_bit(override(looped, changes), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["random loops, JSRR, dropout", "prelude, coda, injection, per-loop", "Ouro"])
+def test_steps_of_one_form_queue_the_same_operators(name: str, looped: Config) -> None:
+    """One form for each number of loops."""
+    ouro = preset("ouro-small-stage-1").config() if name == "Ouro" else looped
+    changes = NARROW | SCHEDULED | VARIANTS.get(name, {}) | {"data.directory": looped.data.directory}
+    hold_one_queue(override(ouro, changes), steps=12)
 
 
 def test_golden_curve(tmp_path: Path, request: pytest.FixtureRequest) -> None:
@@ -155,7 +164,7 @@ def test_the_gradient_is_that_of_the_whole_unroll(supervision: str) -> None:
     config = RolloutConfig(
         supervision_steps=1, carry="fresh", halting="none", loops=RandomLoops(count=3, supervision=supervision)
     )
-    carry, seen = supervise(model, first_carry(model, batch), lambda: batch, config, 0, loops=3)
+    carry, seen = supervise(model, first_carry(model, batch), lambda: batch, config, loops=3)
     assert len(seen.states) == 3
     assert len(seen.readouts) == (1 if supervision == "terminal" else 3)
     assert carry.halted.all()

@@ -25,7 +25,7 @@ ROWS = {"training.batch_size": "64"}
 
 def trained_once(trainer: Trainer) -> LiveBytes:
     """An optimizer step's supervision, its tensors real and counted."""
-    trainer.optimizers.step = lambda step: torch.zeros(())  # type: ignore[method-assign]
+    trainer.optimizers.step = lambda factor: torch.zeros(())  # type: ignore[method-assign]
     with LiveBytes() as seen:
         trainer.optimizer_step()
     return seen

@@ -102,7 +102,7 @@ def _forward(model: RecursiveModel, batch: Batch, recorded: Arrays) -> dict[str,
 def _training(model: RecursiveModel, config: Config, batch: Batch) -> dict[str, np.ndarray]:
     rules = derive(config, {"rollout.halt_exploration_prob": 0.0}).rollout
     model.zero_grad()
-    carry, seen = supervise(model, first_carry(model, batch), lambda: batch, rules, 0)
+    carry, seen = supervise(model, first_carry(model, batch), lambda: batch, rules)
     terms = evaluate_terms(seen, config.loss, config.loss.present)
     total = weighted_sum(terms, dict(config.loss.weights))
     total.backward()

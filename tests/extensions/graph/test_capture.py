@@ -1,0 +1,97 @@
+"""Captured steps against eager ones. Without a GPU a stand-in for the graph runs the captured step again."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import pairs, trainer_of
+from test_loop import VARIANTS, hold_equal, resumed
+from torch import Tensor
+
+from reason.config.overrides import override
+from reason.config.schema import Config
+from reason.errors import ConfigError
+from reason.extensions.graph.capture import Captured
+from reason.training import form
+from reason.training.loop import Trainer
+
+MORE = pairs(
+    "training.steps=24 training.checkpoint_every=8 optimizer.schedule.kind=cosine ema.warmup=true "
+    "optimizer.schedule.warmup_steps=4"
+)
+FAMILIES = VARIANTS | {
+    "cmm": VARIANTS["cmm"] | {"balance.every": "3"},
+    "puzzle embedding": pairs("model.puzzle_emb_len=2 optimizer.grad_clip=1"),
+}
+
+
+class Graphs:
+    """A captured step does nothing when it is captured, and the same to the same tensors at each replay."""
+
+    def __init__(self) -> None:
+        self.replays = 0
+
+    def __call__(self, step: Callable[[], Tensor]) -> Callable[[], Tensor]:
+        def replay() -> Tensor:
+            self.replays += 1
+            return step()
+
+        return replay
+
+
+def captured(trainer: Trainer) -> Graphs:
+    graphs = Graphs()
+    trainer.queue = Captured(trainer, graphs)  # type: ignore[method-assign]
+    return graphs
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_captured_steps_equal_eager_ones_to_the_bit(
+    family: str, tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a run is stopped, goes on eagerly, and is captured anew."""
+    monkeypatch.setattr(form, "QUEUED", {"cpu"})  # so that rates are tensors here, too
+    monkeypatch.setattr(sys.modules[torch.optim.Adam.__module__], "_get_capturable_supported_devices", lambda: ["cpu"])
+    config = override(tiny, MORE | FAMILIES[family])
+    trainer_of(config, tmp_path / "eager").train()
+    for name, steps in (("whole", None), ("parts", 11)):
+        trainer = trainer_of(config, tmp_path / name)
+        graphs = captured(trainer)
+        trainer.train(max_steps=steps)
+        assert graphs.replays
+    rest = resumed(config, tmp_path / "parts")
+    captured(rest)
+    rest.train()
+    hold_equal(tmp_path / "whole", tmp_path / "eager")
+    hold_equal(tmp_path / "parts", tmp_path / "eager")
+
+
+@pytest.mark.parametrize(
+    ("changes", "lack"),
+    [({}, "cpu has no CUDA graphs"), ({"training.precision": "fp16"}, "in fp16 every step asks")],
+)
+def test_what_cannot_be_captured_is_refused(
+    changes: dict[str, str], lack: str, tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if changes:
+        monkeypatch.setattr(form, "QUEUED", {"cpu"})
+    with pytest.raises(ConfigError, match=f"training.compile=graph: {lack}.*; type training.compile=inductor"):
+        Captured(trainer_of(override(tiny, changes), tmp_path / "run"))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("family", FAMILIES)
+def test_cuda_graphs_equal_eager_steps_to_the_bit(family: str, tiny: Config, tmp_path: Path) -> None:
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        config = override(tiny, MORE | FAMILIES[family])
+        for name in ("eager", "whole"):
+            trainer = trainer_of(config, tmp_path / name, "cuda")
+            if name == "whole":
+                trainer.queue = Captured(trainer)  # type: ignore[method-assign]
+            trainer.train()
+    finally:
+        torch.use_deterministic_algorithms(False)
+    hold_equal(tmp_path / "whole", tmp_path / "eager")

@@ -1,0 +1,151 @@
+"""What a GPU needs of an optimizer step, shown without one, on fake tensors of a device "gpu" that torch only names.
+
+A step may not wait for the host, read from it, or have shapes that depend on data; and two steps of one form queue the
+same operators with the same numbers, so that one can be captured as a graph and replayed.
+"""
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from conftest import pairs
+from test_loop import VARIANTS
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+from reason.config.overrides import override
+from reason.config.schema import Config
+from reason.runs.build import build_trainer
+from reason.runs.sets import load_training_set
+from reason.training import form
+
+DEVICE = "gpu"
+SCHEDULED = pairs("optimizer.schedule.kind=cosine optimizer.schedule.warmup_steps=4 ema.warmup=true training.steps=60")
+FAMILIES = VARIANTS | {
+    # A measured step is eager.
+    "cmm": VARIANTS["cmm"] | {"balance.every": "9", "model.gradient_checkpointing": "false"},
+    "checkpoints": pairs("model.gradient_checkpointing=true model.noise=multiplicative"),
+    "scheduled loss": pairs("model.states=1 loss.weights.rep_z=1 loss.weights.equil_x=1 loss.weights.rh_unstable_x=1")
+    | {"loss.schedules": '{"rep_z": {"kind": "cosine"}}'},
+    "outside, clipped": pairs("optimizer.kind=adam-atan2-outside optimizer.grad_clip=1 model.puzzle_emb_len=2"),
+}
+
+
+class Generator(torch.Generator):
+    """A generator of the CPU that says to be the device's."""
+
+    device = property(lambda self: torch.device(DEVICE))  # type: ignore[assignment]
+
+    def __new__(cls, device: Any = None) -> "Generator":
+        return super().__new__(cls)
+
+
+class Queue(TorchDispatchMode):
+    """Records operators, the shapes of their tensors and every other argument; refuses what meets the host."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operators: list[tuple[Any, ...]] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if not function.name().startswith(("prim::", "profiler::")):
+            leaves = tree_leaves((args, kwargs))
+            devices = {each.device.type for each in [*leaves, *tree_leaves(result)] if isinstance(each, Tensor)}
+            assert len(devices - {"meta"}) <= 1, f"{function} copies between {devices}"  # meta: within a fake operator
+            plain = [tuple(each.shape) if isinstance(each, Tensor) else str(each) for each in leaves]
+            self.operators.append((str(function), *plain))
+        return result
+
+
+@functools.cache
+def name_device() -> None:
+    """torch takes one name, once, for a device that is written in Python."""
+    _setup_privateuseone_for_python_backend(DEVICE)
+    torch.gpu.get_amp_supported_dtype = lambda: [torch.bfloat16]  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
+def fake_gpu() -> Iterator[FakeTensorMode]:
+    """Fake tensors of this device: it has no memory, so nothing is computed."""
+    name_device()
+    tensor = torch.tensor
+
+    def on_device(data: Any, device: Any = None, **how: Any) -> Tensor:
+        held = tensor(data, device="cpu", **how)
+        return held if device is None else torch.empty(held.shape, dtype=held.dtype, device=device)
+
+    def buffers_to(model: torch.nn.Module, device: torch.device) -> torch.nn.Module:
+        for module in model.modules():
+            module._buffers |= {name: held.to(device) for name, held in module._buffers.items() if held is not None}
+        return model
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(form, "QUEUED", {DEVICE})
+        patch.setattr(torch, "Generator", Generator)
+        patch.setattr(torch, "tensor", on_device)  # torch's own writes into the memory of the device
+        patch.setattr(torch.nn.init, "trunc_normal_", lambda weights, **how: weights)  # looks at numbers
+        patch.setattr(torch.nn.Module, "to", buffers_to)  # weights are made on the device
+        # One thread: the modes of this one do not hold in the thread that autograd has for a device.
+        with torch.autograd.set_multithreading_enabled(False), FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            yield mode
+
+
+def hold_one_queue(config: Config, steps: int = 7, queued: bool = True) -> None:
+    """Steps of one form queue the same operators; some form comes twice."""
+    data = load_training_set(config, torch.device("cpu"))
+    with fake_gpu() as mode:
+        data.device = torch.device(DEVICE)
+        for part in data.parts:
+            part.device = data.device
+            held = {name: value for name, value in vars(part).items() if isinstance(value, Tensor)}
+            vars(part).update({name: mode.from_tensor(value).to(DEVICE) for name, value in held.items()})
+        with torch.device(DEVICE):
+            trainer = build_trainer(config, Path("no-run"), data)
+        trainer.numbers.queued = queued
+        seen: dict[form.Form, list[tuple[Any, ...]]] = {}
+        again = 0
+        for step in range(steps):
+            at, queue = form.form_of(trainer), Queue()
+            if step < 2 or any(supervision.measured for supervision in at.supervisions):
+                trainer.optimizer_step()
+                continue
+
+            def recorded(*what: Any, queue: Queue = queue) -> Tensor:
+                with queue:
+                    return trainer.compute(*what)
+
+            trainer.queue = recorded  # type: ignore[method-assign]
+            trainer.optimizer_step()
+            trainer.queue = trainer.compute  # type: ignore[method-assign]
+            again += at in seen
+            for now, before in zip(queue.operators, seen.setdefault(at, queue.operators), strict=True):
+                assert now == before
+        assert again
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_steps_of_one_form_queue_the_same_operators(family: str, tiny: Config) -> None:
+    hold_one_queue(override(tiny, SCHEDULED | {"model.h_cycles": "2"} | FAMILIES[family]))
+
+
+def test_a_number_of_the_host_is_noticed(tiny: Config) -> None:
+    with pytest.raises(AssertionError, match=r"aten\.mul"):
+        hold_one_queue(override(tiny, SCHEDULED), queued=False)
+
+
+@pytest.mark.parametrize(
+    "meets", [lambda x: x.sum().item(), lambda x: x.nonzero(), lambda x: x.cpu(), lambda x: bool(x.any()), torch.unique]
+)
+def test_what_meets_the_host_is_noticed(meets: Callable[[Tensor], Any]) -> None:
+    with fake_gpu():
+        there = torch.ones(3, device=DEVICE)
+        with pytest.raises((RuntimeError, AssertionError)), Queue():
+            meets(there)
