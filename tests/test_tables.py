@@ -35,7 +35,6 @@ PRINTED = {  # how the papers name a number, and the setting that it is
     r"learning rate ([\de-]+)": "optimizer.lr",
     r"epsilon ([\de-]+)": "optimizer.eps",
     r"weight decay (\d+)": "optimizer.weight_decay",
-    r"freeze embedding after (\d+)": "optimizer.freeze_embedding_after",
 }
 WORDS = {  # and how they name a choice
     r"\btanh": ("model.activation", "tanh"),
@@ -113,6 +112,13 @@ def test_steps_are_fifty_thousand_epochs() -> None:
     """Table 7's best row: 4 batches of 250 an epoch, 16 supervision steps each, 64 a move of the weights."""
     assert preset("cmm-7-4").config().training.steps == 50_000 * 4 * 16 // 64
     assert preset("cmm-4-2").config().training.steps == 195_312
+
+
+def test_positions_that_a_table_states_in_epochs_are_shares_of_its_runs() -> None:
+    """So they stay where they are in a run, however many puzzles its set has (tests/losses/test_balance.py)."""
+    stated = {"cmm-9-10": 2500, "cmm-9-12": 2500, "cmm-10-5": 2500, "cmm-11-1": 5000}
+    shares = {name: preset(name).config().optimizer.freeze_embedding_after for name in stated}
+    assert {name: share * 50_000 for name, share in shares.items()} == stated
 
 
 def test_a_table_is_shown_as_the_paper_prints_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def form_of(trainer: Trainer) -> Form:
         loops = rollout.loops.draw(config.seed, number, step)
         measured = trainer.balancer is not None and trainer.balancer.measures(number, sets)
         supervisions.append(Supervision(turn, index % rollout.accum_steps == 0, loops, measured))
-    frozen = frozen_after is not None and step >= frozen_after * trainer.epoch
+    frozen = frozen_after is not None and step >= frozen_after * config.training.steps
     return Form(frozen, config.loss.terms_at(step, config.training.steps), tuple(supervisions))
 
 

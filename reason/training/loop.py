@@ -79,8 +79,6 @@ class Trainer:
         blank = torch.zeros(training.batch_size // self.world.size, dtype=torch.int64, device=self.device)
         self.carries = [first_carry(model, part.take(blank), rollout) for part in data.parts]
 
-        drawn = training.batch_size * rollout.grad_steps / rollout.accum_steps  # base puzzles in an optimizer step
-        self.epoch = data.groups / drawn  # optimizer steps of one pass over the base puzzles
         self.scaling = LossScaling(self.device, model.products or model.dtype)
         self.optimizers = Optimizers(model, config.optimizer, self.scaling)
         self.numbers = Numbers(self.device, on_device(self.device) and not self.optimizers.fused)
@@ -108,13 +106,8 @@ class Trainer:
 
     def compute(self, form: Form, numbers: Mapping[str, float | Tensor], groups: list[Tensor]) -> Tensor:
         """What the device does in an optimizer step; groups: those (B,) of each batch that is drawn."""
-        model, loss, rollout, balancer, drawn = (
-            self.model,
-            self.config.loss,
-            self.config.rollout,
-            self.balancer,
-            iter(groups),
-        )
+        model, balancer, drawn = self.model, self.balancer, iter(groups)
+        loss, rollout = self.config.loss, self.config.rollout
         if form.frozen:
             model.freeze_embedding()
         weights = balancer.weights(form.terms) if balancer else {name: numbers[name] for name in form.terms}

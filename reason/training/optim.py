@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from reason.models.base import Reasoner
 from reason.settings.base import BaseConfig, When
-from reason.settings.schedules import ScheduleConfig
+from reason.settings.schedules import ScheduleConfig, Share
 from reason.training.form import on_device
 from reason.training.precision import LossScaling
 
@@ -45,8 +45,8 @@ class OptimizerConfig(BaseConfig):
         None, gt=0, description="largest gradient norm; a larger gradient is scaled down; none: no clipping"
     )
     schedule: ScheduleConfig = ScheduleConfig()
-    freeze_embedding_after: float | None = Field(
-        None, ge=0, description="epochs after which every parameter of x̂ is frozen; none: never"
+    freeze_embedding_after: Share | None = Field(
+        None, description="share of the run after which every parameter of x̂ is frozen; none: never"
     )
     puzzle_emb_lr: float = Field(1e-2, ge=0, description="learning rate of the puzzle embeddings' sign-SGD")
     puzzle_emb_weight_decay: float = Field(0.1, ge=0, description="weight decay of the puzzle embeddings")

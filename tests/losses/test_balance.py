@@ -165,8 +165,8 @@ EIGHT |= {"balance.kind": "alg-grad-norm", "model.noise": "additive", "training.
 
 
 def test_a_training_with_all_eight_terms_and_a_frozen_embedding(tiny: Config, tmp_path: Path) -> None:
-    """An epoch is 3 optimizer steps here: after the first one rep x has no gradient, keeps λ, and training goes on."""
-    changes = EIGHT | {"optimizer.freeze_embedding_after": "1", "rollout.grad_steps": "2", "training.steps": "4"}
+    """After three quarters of the four steps rep x has no gradient, keeps λ, and training goes on."""
+    changes = EIGHT | {"optimizer.freeze_embedding_after": "0.75", "rollout.grad_steps": "2", "training.steps": "4"}
     config = override(tiny, changes | {"rollout.accum_steps": "2", "rollout.carry": "same-batch"})
     trainer = trainer_of(config, tmp_path / "run")
     embeddings = []

@@ -64,7 +64,9 @@ def test_compiled_networks_that_read_the_structure_equal_eager_ones(mixer: str, 
 
 
 def test_balancing_and_jacobian_terms_live_beside_compiled_networks(tiny: Config, tmp_path: Path) -> None:
-    terms = "loss.weights.rh_stable_z=1e4 balance.kind=alg-grad-norm balance.every=2 optimizer.freeze_embedding_after=1"
+    terms = (
+        "loss.weights.rh_stable_z=1e4 balance.kind=alg-grad-norm balance.every=2 optimizer.freeze_embedding_after=0.5"
+    )
     changes = VARIANTS["trm-attention"] | SHORT | {"model.gradient_checkpointing": "true"} | pairs(terms)
     both(override(tiny, changes), tmp_path, steps=4)
 

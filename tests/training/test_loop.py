@@ -53,7 +53,7 @@ VARIANTS = {
         "loss.schedules": '{"rh_stable_z": {"points": [[0,0],[0.3,1]]}}',
         "balance.kind": "alg-grad-norm",
         "optimizer.eps": "1e-12",
-        "optimizer.freeze_embedding_after": "1",
+        "optimizer.freeze_embedding_after": "0.5",
     },
     "muon": pairs("optimizer.kind=muon optimizer.muon_lr=0.05 rollout.accum_steps=2 rollout.carry=handover"),
     "adamw, bf16, no EMA": {"optimizer.kind": "adamw", "training.precision": "bf16", "ema.decay": "none"},
