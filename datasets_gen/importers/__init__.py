@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from datasets_gen.arguments import add_command, described
+from datasets_gen.arguments import add_command, described, whole_number
 from datasets_gen.importers.tables import read_table, write_table
 from datasets_gen.layout import (
     SHARED,
@@ -112,11 +112,20 @@ def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
     tables = {split: read_table(source, name) for split, source in by_split(options).items()}
     first = next(iter(tables.values()))
     number = {name: i for i, name in enumerate(sorted({*chain(*(table.sources for table in tables.values()))}))}
+    if options.subsample is not None and "train" not in tables:
+        raise DatasetError("--subsample draws from the training file: name it train.csv, or add --split train")
     splits = {}
     for key, table in tables.items():
         if table.puzzle != first.puzzle:
             raise DatasetError(f"the sources hold {first.puzzle} and {table.puzzle}; import them apart")
-        splits[key] = replace(table.split, sources=np.array([number[source] for source in table.sources], np.int32))
+        sources = np.array([number[source] for source in table.sources], np.int32)
+        split, count, rows = table.split, len(sources), options.subsample
+        if key == "train" and rows is not None and rows < count:
+            # the rule of HRM's and TRM's builders, whose generator no one seeds
+            drawn = np.random.RandomState(options.seed or 0).choice(count, rows, replace=False)
+            ratings = None if split.ratings is None else split.ratings[drawn]
+            split, sources = Split.of_puzzles(split.inputs[drawn], split.labels[drawn], ratings), sources[drawn]
+        splits[key] = replace(split, sources=sources)
     return {
         "splits": splits,
         **described(first.puzzle),
@@ -149,14 +158,24 @@ def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+DRAWN = {
+    "subsample": {
+        "type": whole_number,
+        "metavar": "N",
+        "help": "N puzzles of the training file, drawn as HRM and TRM do",
+    },
+    "seed": {"type": whole_number, "help": "of the draw (default 0)"},
+}
 FORMATS |= {
     "sudoku-csv": Format(
         _from_tables,
         """\
   Sudoku-Extreme   data set sapientinc/sudoku-extreme, files train.csv and test.csv
-                   python -m datasets_gen import sudoku-csv train.csv test.csv --output-dir data/sudoku-extreme
+                   python -m datasets_gen import sudoku-csv train.csv test.csv --subsample 1000 --seed 0
+                     --output-dir data/sudoku-1k
                    other CSV files, and texts of Sudokus such as .sdm; where there are no answers, a solver finds them
 """,
+        DRAWN,
     ),
     "maze-csv": Format(
         _from_tables,
@@ -164,6 +183,7 @@ FORMATS |= {
   Maze-Hard        data set sapientinc/maze-30x30-hard-1k, files train.csv and test.csv
                    python -m datasets_gen import maze-csv train.csv test.csv --output-dir data/maze-hard
 """,
+        DRAWN,
     ),
     "npy": Format(
         _from_npy,

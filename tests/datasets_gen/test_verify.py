@@ -273,6 +273,23 @@ def test_each_split_goes_out_as_it_came_in(tmp_path):
         assert out.read_bytes() == bytes_in
 
 
+@pytest.mark.parametrize(("kind", "source"), [("sudoku", SUDOKU), ("maze", MAZE)])
+def test_training_puzzles_are_drawn_as_by_the_papers_builders(kind, source, tmp_path, monkeypatch, refused):
+    """numpy's `choice` without replacement over the rows of the training file; the recorded command draws the same."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("train.csv", "test.csv"):
+        shutil.copy(source, name)
+    drawn = f"import {kind}-csv train.csv test.csv --subsample 4 --seed 3".split()
+    assert main([*drawn, "--output-dir", "set"]) == 0
+    _, whole = read_split("set", "test")
+    metadata, split = read_split("set", "train")
+    rows = np.random.RandomState(3).choice(len(whole.inputs), size=4, replace=False)
+    for array in ("inputs", "labels", "ratings", "sources"):
+        assert (getattr(split, array) == getattr(whole, array)[rows]).all()
+    assert metadata.provenance["command"] == f"python -m datasets_gen {' '.join(drawn)}"
+    refused([*drawn[:2], "test.csv", "--subsample", "4", "--output-dir", "other"], "add --split train")
+
+
 def test_an_import_says_which_questions_are_in_two_splits(tmp_path, capsys):
     rows = "".join(f"a,{board},1234341221434321,0\n" for board in ("1" + "." * 15, ".2" + "." * 14, "..3" + "." * 13))
     (tmp_path / "train.csv").write_text(HEAD + rows)
