@@ -15,12 +15,14 @@ from datasets_gen.plugins import nearest
 from datasets_gen.typed import Parser, typed
 from reason.errors import ConfigError
 from reason.files import read_json
+from reason.plugins import extension, extensions
 
 if TYPE_CHECKING:
     from reason.presets import Preset
     from reason.presets.tables import PaperTable
 
 PACKAGE = Path(__file__).parents[1]  # its list.json files, so that the list needs no torch: 0.14 s for 3.3; tests hold
+LARGE = 200_000_000  # parameters: no step of more is measured
 PAPERS = "The papers' tables and figures, a preset for each row"
 DESCRIPTION = """List the presets, show one preset with every setting that it changes, or print a paper's table.
 
@@ -91,7 +93,7 @@ def _table() -> Table:
     view = Table(
         title=typed("presets: python train.py NAME"),
         title_justify="left",
-        caption="A claimed accuracy is for the published data set; a preset generates its own (docs/recipes.md).",
+        caption="A claimed accuracy is for the published data set, which may be put into data/ (docs/recipes.md).",
         caption_justify="left",
     )
     view.add_column("name", no_wrap=True)
@@ -125,8 +127,12 @@ def _show(console: Console, chosen: Preset) -> None:
     from reason.config.schema import Config
 
     console.print(chosen.description, highlight=False, markup=False)
-    console.print(f"\n{chosen.parameter_count():,} parameters for {chosen.shape.seq_len} cells", highlight=False)
-    config = chosen.config()
+    config, size = chosen.config(), chosen.parameter_count()
+    console.print(f"\n{size:,} parameters for {chosen.shape.seq_len} cells", highlight=False)
+    if size < LARGE and "memory" in extensions():
+        hours = extension("memory", "estimate").hours(config, chosen.shape)
+        said = f"about {hours:,.{0 if hours > 9 else 2}f} hours here: one measured step of a few rows, uncompiled"
+        console.print(said, highlight=False)
     default = leaves(Config().model_dump() | {"model": type(config.model)().model_dump()})
     view = Table(title=f"{chosen.name}: settings that differ from the defaults", title_justify="left")
     for column in ("setting", "value", "default"):

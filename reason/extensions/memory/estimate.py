@@ -1,10 +1,11 @@
-"""Bytes that a training holds, counted on tensors without memory."""
+"""Bytes that a training holds, counted on tensors without memory; hours that it takes, from one measured step."""
 
 from __future__ import annotations
 
 import contextlib
+import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,8 +21,10 @@ from reason.losses import evaluate_terms, weighted_sum
 from reason.models import build_model
 from reason.models.base import Batch, Reasoner, Shape
 from reason.nn.dtypes import Dtypes
-from reason.rollout import first_carry, supervise
+from reason.rollout import Carry, first_carry, supervise
+from reason.training.device import pick_device
 from reason.training.optim import matrices_of, unscaled_gradient
+from reason.training.precision import dtypes
 
 
 @dataclass(frozen=True)
@@ -101,15 +104,7 @@ def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str)
         carry = first_carry(model, rows())
         with LiveBytes() as seen:
             for part in range(min(2, rollout.grad_steps)):
-                carry, unroll = supervise(model, carry, rows, rollout, rollout.loops.most, part == 0)
-                terms = evaluate_terms(unroll, config.loss, config.loss.present)
-                if part == 0 and config.balance.kind != "fixed":
-                    for term in terms.values():
-                        unscaled_gradient(term, model.balance_weights())
-                loss = weighted_sum(terms, dict(config.loss.weights))
-                del unroll, terms
-                loss.backward()
-                del loss
+                carry = supervised(model, carry, rows, config, part, rollout.loops.most)
         held = [*carry.batch[:3], *carry.state, carry.steps, carry.halted, *carry.loader[:3]]
         between = sum({t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in held}.values())
         trained = [p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")]
@@ -120,6 +115,39 @@ def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str)
     average = 4 * numbers if config.ema.decay is not None else 0
     moments = 8 * numbers - 4 * matrices  # Muon has one
     return Memory(weights, gradients, moments, average, between, max(0, seen.peak - gradients - between))
+
+
+def supervised(
+    model: Reasoner, carry: Carry, rows: Callable[[], Batch], config: Config, part: int, loops: int
+) -> Carry:
+    """A supervision step forward and backward; of the first part of an optimizer step with what a balancer measures."""
+    carry, unroll = supervise(model, carry, rows, config.rollout, loops, part == 0)
+    terms = evaluate_terms(unroll, config.loss, config.loss.present)
+    if part == 0 and config.balance.kind != "fixed":
+        for term in terms.values():
+            unscaled_gradient(term, model.balance_weights())
+    loss = weighted_sum(terms, dict(config.loss.weights))
+    del unroll, terms
+    loss.backward()
+    return carry
+
+
+def hours(config: Config, shape: Shape) -> float:
+    """Hours of a training on this machine by one eager supervision step of a few rows; on a GPU of up to 64."""
+    device, batch = pick_device(config.device), config.training.batch_size
+    model = build_model(config.model, shape, *dtypes(config.training.precision, device)).to(device)
+
+    def seconds(rows: int) -> float:
+        blank = blank_batch(rows, shape).each(lambda tensor: tensor.to(device))
+        carry, begun = first_carry(model, blank), time.perf_counter()
+        supervised(model, carry, lambda: blank, config, 1, config.rollout.loops.typical)
+        if device.type != "cpu":
+            torch.accelerator.synchronize(device)
+        return time.perf_counter() - begun
+
+    seconds(1)  # warms up
+    rows = min(batch, 64 if device.type == "cuda" else max(1, int(1 / seconds(1))))
+    return seconds(rows) / rows * config.training.steps * config.rollout.grad_steps * batch / 3600
 
 
 def blank_batch(rows: int, shape: Shape) -> Batch:

@@ -1,5 +1,6 @@
 """Memory: counted before training as it is counted while real tensors are made."""
 
+import itertools
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -14,9 +15,10 @@ from datasets_gen.layout import Split, write_dataset
 from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
+from reason.extensions.memory import estimate
 from reason.extensions.memory.estimate import LiveBytes, estimate_memory
 from reason.nn.dtypes import Dtypes
-from reason.presets import PRESETS
+from reason.presets import PRESETS, preset
 from reason.training.device import peak_memory
 from reason.training.loop import Trainer
 
@@ -44,6 +46,14 @@ def test_the_estimate_is_what_real_tensors_take(family: str, tiny: Config, tmp_p
     assert memory.gradients == sum(p.grad.numel() * 4 for p in trained if p.grad is not None)
     assert memory.moments == 2 * memory.average == 8 * sum(p.numel() for p in trained)
     assert memory.total == sum(asdict(memory).values())
+
+
+def test_hours_are_those_of_one_measured_step(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock is read twice a step, which takes 0.125 seconds: eight rows do in one second what one row does."""
+    clock = itertools.count(0, 0.125)
+    monkeypatch.setattr(estimate.time, "perf_counter", lambda: next(clock))
+    changes = {"training.batch_size": "64", "training.steps": "900", "rollout.grad_steps": "2"}
+    assert estimate.hours(override(tiny, changes), preset("sudoku-4x4").shape) == 0.125 / 8 * 64 * 900 * 2 / 3600
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
