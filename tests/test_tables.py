@@ -130,8 +130,10 @@ def test_a_table_is_shown_as_the_paper_prints_it(monkeypatch: pytest.MonkeyPatch
     assert "2,520,578 (2.5M)" in lines["cmm-6-10"]
 
 
-def test_one_row_is_shown_with_what_is_ours() -> None:
-    shown = output("presets cmm-11-1", "CMM table 11: λ_LM=10", "263,938 parameters for 900 cells")
+def test_one_row_is_shown_with_what_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reason.extensions.memory.estimate.hours", lambda config, shape: 1234.5)
+    said = "CMM table 11: λ_LM=10", "263,938 parameters for 900 cells", "about 1,234 hours here"
+    shown = output("presets cmm-11-1", *said)
     assert "an MLP over 900 cells" in " ".join(shown.split())
 
 
@@ -147,5 +149,10 @@ def test_rows_that_accumulate_keep_their_batch_and_persistent_ones_are_refused_i
 
 
 def test_what_departs_is_said_of_its_rows() -> None:
-    said = preset("cmm-10-3").description, preset("cmm-10-3-adamw").description
-    assert ["inside atan2" in text for text in said] == [True, False]
+    for words, rows in {
+        "inside atan2": ("cmm-10-3", "cmm-10-3-adamw"),
+        "N_accum times 50 million puzzle-steps": ("cmm-10-3", "cmm-4-1"),
+        "peak over its training": ("cmm-4-1", "trm-mlp-sudoku"),
+        "in place of 1,000 stored copies": ("cmm-4-1", "sudoku-9x9"),
+    }.items():
+        assert [words in preset(name).description for name in rows] == [True, False], words

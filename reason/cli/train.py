@@ -78,9 +78,18 @@ def _greet(trainer: Trainer) -> None:
     if not trainer.world.first:
         return
     config, world = trainer.config, trainer.world
-    size = f"{config.training.steps} steps, {trainer.model.parameter_count():,} parameters"
+    groups, stated = trainer.data.groups, config.data.generate
+    steps = f"{config.training.steps} steps ({config.drawn / groups:,.4g} epochs of {groups:,} puzzles)"
     how = ", compiled" if config.training.compile == "inductor" else ""
-    print(f"run {trainer.run}: {size}, {trainer.model.computes_in} on {trainer.device}{how}")
+    print(
+        f"run {trainer.run}: {steps}, {trainer.model.parameter_count():,} parameters, {trainer.model.computes_in} "
+        f"on {trainer.device}{how}"
+    )
+    if "published" in stated and groups != (own := stated["train"]):
+        print(
+            f"warning: {config.name} states its length for {own:,} puzzles, {config.drawn / own:,.4g} epochs of them; "
+            f"{trainer.data.directory} has {groups:,}: `import --subsample {own}` draws {own:,} as the papers do"
+        )
     for reason in trainer.reasons:
         print(reason)
     if trainer.monitor is None and config.training.monitor.puzzles:

@@ -49,6 +49,12 @@ class Config(BaseConfig):
         """Whether the family of the model has a method for which `Reasoner` has no default: map, networks, …"""
         return getattr(FAMILIES[self.model.kind].model, method) is not getattr(Reasoner, method)
 
+    @property
+    def drawn(self) -> float:
+        """Puzzles that the loader draws in the whole training: epochs times base puzzles."""
+        rollout, training = self.rollout, self.training
+        return training.steps * training.batch_size * rollout.grad_steps / rollout.accum_steps
+
     @model_validator(mode="after")
     def _sections_fit(self) -> Config:
         refuse_unfit(self)

@@ -19,7 +19,7 @@ class DataConfig(BaseConfig):
         {},
         description='how a missing set is made: {"name": a generator of `reason generate`, and options of its command '
         "line}; a list has a value for each of several sets; `sources`: files to import, in the format `name`; "
-        "`files`: what the generator reads",
+        "`files`: what the generator reads; `published`: a folder that is taken in its place where it is there",
     )
     augment: bool = Field(
         True, description="transform every drawn puzzle by a random symmetry (digits relabelled, grid moved)"
@@ -50,6 +50,7 @@ class DataConfig(BaseConfig):
         """The words after `python -m datasets_gen` that make each set; none without a generator."""
         options = dict(self.generate)
         name, sources, files = options.pop("name", None), options.pop("sources", ()), options.pop("files", ())
+        options.pop("published", None)
         options.setdefault("seed", 0)
         sets = min((len(value) for value in options.values() if isinstance(value, tuple)), default=1)
         begin = [*(["import"] if sources else []), str(name), *sources, *files]

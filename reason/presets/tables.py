@@ -115,8 +115,7 @@ class PaperTable:
         config = derive(self.base.config, row.changes)
         if self.epochs is None:
             return config
-        rollout, batch = config.rollout, config.training.batch_size
-        steps = round(self.epochs * PUZZLES / batch * rollout.accum_steps / rollout.grad_steps)
+        steps = round(self.epochs * PUZZLES / (config.drawn / config.training.steps))
         return derive(
             config,
             {

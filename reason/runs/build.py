@@ -37,6 +37,7 @@ from reason.runs.sets import (
     make_data_once,
     names_presets_own_set,
     refuse_other_set,
+    with_published,
 )
 from reason.settings.base import Mark
 from reason.training.auto import choices, resolve
@@ -53,8 +54,9 @@ from reason.training.world import World, device_of_process, joined
 def start(asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_data: bool) -> Trainer:
     """A new run; `held` (an ExitStack) holds the lock of its folder and the process group.
 
-    run: None for runs/NAME-N, NAME that of the config. make_data: generate a missing set as data.generate says.
+    run: None for runs/NAME-N, NAME that of the config. make_data: take or make a set as data.generate says.
     """
+    asked = with_published(asked) if make_data else asked
     if run is not None:
         refuse_existing(run)
     config, world = _world(asked, held)

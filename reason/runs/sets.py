@@ -9,6 +9,7 @@ import torch
 
 from datasets_gen.layout import splits_of
 from datasets_gen.typed import typed
+from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.data import PuzzleData, TrainingSets
 from reason.data.puzzles import AT_ONCE
@@ -24,6 +25,24 @@ def names_presets_own_set(config: Config) -> bool:
     preset = PRESETS.get(config.name)
     own = preset.config().data if preset is not None else None
     return own is not None and (own.directory, own.generate) == (config.data.directory, config.data.generate)
+
+
+def with_published(config: Config) -> Config:
+    """The config on the published set in its place, where `data.generate` names a folder that holds it.
+
+    The folder is a set, or has its files train.csv and test.csv as downloaded: of these `train` puzzles are drawn.
+    """
+    made = config.data.generate
+    if "published" not in made:
+        return config
+    folder, train = Path(made["published"]), made["train"]
+    files = [str(file) for name in ("train", "test") if (file := folder / f"{name}.csv").is_file()]
+    if "train" in splits_of(folder):
+        return derive(config, {"data.directory": str(folder)})
+    if not files:
+        return config
+    drawn = {"name": f"{made['name']}-csv", "sources": tuple(files), "subsample": train}
+    return derive(config, {"data.directory": f"{folder}-{train}", "data.generate": drawn})
 
 
 def make_data_once(config: Config) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import NARROW, make_set, refusal, trainer_of
+from conftest import NARROW, make_set, output, refusal, trainer_of
 from survivors import change_json, snapshot
 
 from datasets_gen.layout import Split, write_dataset
@@ -20,7 +20,9 @@ from reason.config.schema import Config
 from reason.data import PuzzleData, Sampler
 from reason.errors import ConfigError
 from reason.presets import preset
-from reason.runs.sets import require_set
+from reason.runs.sets import require_set, with_published
+
+FIXTURES = Path(__file__).parents[1] / "datasets_gen/fixtures"
 
 
 def sampler_of(config: Config, run: Path, **changes: str) -> Sampler:
@@ -61,6 +63,27 @@ def test_training_draws_with_the_hints_asked_for(hints: int, tiny: Config, tmp_p
 def test_a_missing_set_of_several_is_made_by_its_own_command(here: Path) -> None:
     with pytest.raises(ConfigError, match=r"--size 11 .*--output-dir data/maze-11x11"):
         require_set(preset("maze-any").config(), "data/maze-11x11")
+
+
+def test_a_preset_of_the_papers_takes_the_published_files_where_they_are(here: Path) -> None:
+    """Else the set that is made; their 1,000 puzzles are drawn from CSV files as downloaded; an imported set stays."""
+    own = preset("cmm-10-5").config()
+    assert with_published(own) is own
+    folder = here / "data/sudoku-extreme"
+    folder.mkdir(parents=True)
+    for name in ("train", "test"):
+        shutil.copy(FIXTURES / "sudoku.csv", folder / f"{name}.csv")
+    drawn = with_published(own)
+    words = "import sudoku-csv data/sudoku-extreme/train.csv data/sudoku-extreme/test.csv --subsample 1000 --seed 0"
+    assert (drawn.data.directory, drawn.data.commands) == ("data/sudoku-extreme-1000", [words.split()])
+    start = ["train", "cmm-10-5", *NARROW, "rollout.grad_steps=1", "training.compile=none", "--max-steps", "1"]
+    output([*start, "run=drawn"], "making it: python", "4 steps (0.08 epochs of 25 puzzles)")
+    record = json.loads((here / "drawn/config.json").read_text())["config"]["data"]
+    assert record["directory"] == "data/sudoku-extreme-1000"
+    shutil.copytree("data/sudoku-extreme-1000", folder, dirs_exist_ok=True)
+    other = "warning: cmm-10-5 states its length for 1,000 puzzles, 0.002 epochs of them; data/sudoku-extreme has 25"
+    output([*start, "run=whole"], other)
+    output([*start, "run=typed", "data=data/sudoku-extreme"], other)
 
 
 def test_options_of_a_generator_are_settings() -> None:
