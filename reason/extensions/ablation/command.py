@@ -27,7 +27,7 @@ from reason.extensions.ablation import slurm
 from reason.extensions.ablation.local import end_with_parent, why_ended, work_through
 from reason.extensions.ablation.report import NOTE, columns, measured, table_rows, write_ablation
 from reason.extensions.ablation.variants import EVALUATION, PRESET, Ablation, Cell, cell_of, open_folder
-from reason.presets import preset
+from reason.presets import TABLES, preset
 from reason.report.section import Results, Table, view
 from reason.runs.build import resume, start
 from reason.runs.evaluation import evaluate_run
@@ -44,7 +44,11 @@ DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at 
   reason ablate maze-10x10 rollout.carry=persistent,same-batch ema.decay=0.995,none --one-at-a-time
   reason ablate sudoku-9x9 loss.weights.equil_z=0,1 training.steps=2000 seeds=5 steps=64 --max-minutes 60
   reason ablate maze-10x10,maze-10x10-hrm training.steps=1500 --also-on data/maze-20x20             presets, transfer
+  reason ablate cmm-10 --as-published seeds=1                                              a paper's table as it stands
   reason ablate sudoku-9x9 loss.weights.equil_z=0,1 --on slurm --max-minutes 240 --sbatch gpus=1    an array of jobs
+
+--as-published trains the rows of a paper's table for their own numbers of steps, which are equal epochs: puzzles that
+the loader draws. training.steps=N is then the base's. The table's name stands for all its rows.
 
 KEY=A,B varies a setting, and A is the base; KEY=A sets it in all runs. seeds=N (default 3) uses N seeds from 0 on, or
 from seed=S. Several presets are varied like a setting. If nothing is varied, the command trains N seeds of one recipe.
@@ -64,6 +68,8 @@ def main(argv: list[str]) -> int:
     parser = Parser(prog="reason ablate", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="PRESET[,PRESET] | KEY=A,B | KEY=A | seeds=N")
     parser.add_argument("--one-at-a-time", action="store_true", help="change one setting of the base at a time")
+    published = "each preset for its own epochs, not for the base's puzzle-steps; PRESET may be a table"
+    parser.add_argument("--as-published", action="store_true", help=published)
     also = "also evaluate the runs on another set, for example of another size; may be repeated"
     parser.add_argument("--also-on", action="append", default=[], metavar="DIR", help=also)
     minutes = "save and stop after M minutes; with --on slurm: the time limit of each job"
@@ -77,7 +83,7 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_intermixed_args(argv)
     if not arguments.max_minutes > 0 or (arguments.jobs or 1) < 1:
         raise ConfigError(f"--max-minutes {arguments.max_minutes} --jobs {arguments.jobs}: must be above 0")
-    ablation = asked(arguments.words, arguments.one_at_a_time, arguments.also_on)
+    ablation = asked(arguments.words, arguments.one_at_a_time, arguments.also_on, arguments.as_published)
     folder = arguments.out or Path("runs") / f"ablation-{ablation.preset}"
     cells = ablation.cells(folder)
     through = None
@@ -136,7 +142,7 @@ def _submitted(folder: Path, ablation: Ablation, cells: list[Cell], through: Exe
     return 0
 
 
-def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = ()) -> Ablation:
+def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = (), as_published: bool = False) -> Ablation:
     """The ablation that a command line describes.
 
     Raises:
@@ -147,6 +153,9 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = ()) ->
     if len(names) != 1:
         raise ConfigError(f"one preset is needed, got {' '.join(names) or 'none'}; see: reason ablate --help")
     presets = names[0].split(",")
+    if as_published:
+        printed = [(table.name, table.preset_name(row)) for table in TABLES for row in table.rows if not row.variant]
+        presets = [each for name in presets for each in [row for of, row in printed if of == name] or [name]]
     base = preset(presets[0]).config()
     shared, varied = dict[str, object](), dict[str, tuple[object, ...]]()
     for key, text in pairs.items():
@@ -167,8 +176,9 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = ()) ->
         raise ConfigError(f"--also-on {' '.join(also_on)}: puzzle sets of different names are needed")
     try:
         return Ablation(
-            preset=presets[0], shared=shared, varied=varied, one_at_a_time=one_at_a_time, evaluation=evaluation,
-            also_on=list(also_on), **{key: text for key, text in seeds.items() if text is not None},
+            preset=presets[0], shared=shared, varied=varied, one_at_a_time=one_at_a_time, as_published=as_published,
+            evaluation=evaluation, also_on=list(also_on),
+            **{key: text for key, text in seeds.items() if text is not None},
         )  # fmt: skip
     except ValidationError as error:
         where, what, value = first_fault(error)

@@ -21,7 +21,8 @@ from reason.report.section import Results, Table, at_trained, number
 AT = ("trained", "last")  # steps of a summary
 NOTE = (
     "Mean ± standard deviation over seeds. Differences are paired by seed; intervals are Student's t at 95 %, not "
-    "adjusted for the number of variants. Runs take as many puzzle-steps as the base, unless training.steps is varied."
+    "adjusted for the number of variants. Runs take as many puzzle-steps as the base, unless training.steps is varied "
+    "or each trains --as-published."
 )
 Runs = Mapping[str, Mapping[int, Results]]  # results by variant, the base first, and seed
 

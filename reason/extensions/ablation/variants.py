@@ -22,6 +22,7 @@ from reason.files import read_json, written_beside
 from reason.presets import preset
 from reason.runs.folders import plain_name
 from reason.runs.results import compared
+from reason.runs.sets import with_published
 from reason.training.checkpoint import readable, step_of
 
 SPEC = "ablation.json"
@@ -40,6 +41,7 @@ class Ablation(BaseModel):
     seeds: int = Field(3, ge=1, le=1000)
     first_seed: int = Field(0, ge=0)
     one_at_a_time: bool = False
+    as_published: bool = False  # each preset for its own number of epochs, not all for the base's puzzle-steps
     evaluation: Changes = {}
     also_on: list[str] = []
 
@@ -83,7 +85,7 @@ class Ablation(BaseModel):
         ]
 
     def config(self, settings: Changes, seed: int) -> Config:
-        """A variant's config; as many puzzle-steps as the base takes, unless the steps themselves are varied.
+        """A variant's config; as many puzzle-steps as the base takes, unless the steps are varied or published.
 
         Raises:
             ConfigError: a setting is unknown or does not fit.
@@ -97,14 +99,18 @@ class Ablation(BaseModel):
             )
         refuse_unreadable(self.evaluation)
         derive(config, self.evaluation)
-        if "training.steps" in self.varied:
+        if "training.steps" in self.varied or (self.as_published and "training.steps" not in self.shared):
             return config
-        steps = round(_puzzle_steps(base) / (_puzzle_steps(config) / config.training.steps))
+        steps = round(self._length(base) / (self._length(config) / config.training.steps))
         return derive(config, {"training.steps": max(1, steps)})
+
+    def _length(self, config: Config) -> float:
+        return config.drawn if self.as_published else config.drawn * config.rollout.accum_steps  # puzzle-steps
 
     def _of(self, settings: Changes) -> Config:
         changes = self.shared | settings
-        return derive(preset(str(changes.pop(PRESET, self.preset))).config(), changes)
+        config = derive(preset(str(changes.pop(PRESET, self.preset))).config(), changes)
+        return config if "data.directory" in changes else with_published(config)
 
     def refuse_idle(self) -> None:
         """Raises ConfigError where a varied setting changes nothing in any variant."""
@@ -114,10 +120,6 @@ class Ablation(BaseModel):
             reasons = [self.config(v, self.first_seed).idle.get(key) for v in (base, *told_apart)]
             if all(reasons):
                 raise ConfigError(f"varying {key} changes nothing in these trainings: {reasons[0]}; leave it out")
-
-
-def _puzzle_steps(config: Config) -> int:
-    return config.training.steps * config.rollout.grad_steps * config.training.batch_size
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,18 @@ def test_runs_take_as_many_puzzle_steps() -> None:
     assert [lengths.config(changes, 0).training.steps for changes in lengths.variants().values()] == [10, 20]
 
 
+def test_a_papers_table_trains_as_it_stands(here: Path) -> None:
+    """Its rows for their own steps: equal epochs, so more puzzle-steps where N_accum is larger."""
+    table = asked(["cmm-5", "seeds=1"], False, as_published=True)
+    configs = [cell.config for cell in table.cells(here)]
+    assert [config.name for config in configs] == [f"cmm-5-{row}" for row in range(1, 7)]
+    assert [config.training.steps for config in configs[:4]] == [585_938, 390_625, 390_625, 130_208]
+    shorter = asked(["cmm-5", "training.steps=300"], False, as_published=True).cells(here)
+    assert [cell.config.training.steps for cell in shorter[:4]] == [300, 200, 200, 67]
+    equal = asked(["cmm-5-1,cmm-5-3", "training.steps=300"], False).cells(here)
+    assert [cell.config.training.steps for cell in equal[:2]] == [300, 300]
+
+
 def test_presets_are_varied_like_a_setting(tmp_path: Path) -> None:
     """With as many puzzle-steps as the first; on one set of puzzles."""
     words = ["sudoku-6x6,sudoku-6x6-cmm-node", "training.steps=10", "model.h_cycles=2,1", "seeds=1"]
