@@ -1,6 +1,8 @@
 """Presets take two real optimizer steps, at reduced width, on puzzles of their own shape."""
 
 import json
+import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import torch
 from conftest import trainer_of
 
 from datasets_gen.layout import Split, write_dataset
+from reason.cli import main
 from reason.cli.presets import computed_lists, listing
 from reason.config.overrides import override, validated
 from reason.config.schema import Config
@@ -72,6 +75,35 @@ def _source(config: Config, tmp_path: Path) -> Path:
         own["model.num_layers"] = str(config.model.num_layers // 2)
     trainer_of(override(config, own), tmp_path / "source").train()
     return tmp_path / "source"
+
+
+OF_PAPERS = [name for name, it in PRESETS.items() if it.row is not None or "published" in it.config().data.generate]
+SETS = {PRESETS[name].config().data.directory for name in OF_PAPERS}
+LARGE = 100_000_000  # parameters: larger networks, up to 2.5 billion, are made narrow here
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("directory", sorted(SETS))
+def test_every_preset_of_the_papers_starts_in_five_minutes(directory: str, here: Path) -> None:
+    """In an empty folder: the first makes their set; a step of two rows, uncompiled, at full width.
+
+    Two rows, since a step of a paper's batch takes two cores minutes to hours. Text is of a corpus that is there; ARC's
+    tasks are downloaded by hand.
+    """
+    for page in Path(__file__).parents[1].glob("docs/**/*.md"):
+        (here / "corpus").mkdir(exist_ok=True)
+        shutil.copy(page, here / "corpus" / f"{page.parent.name}-{page.stem}.txt")
+    configs = {name: preset(name).config() for name in OF_PAPERS}
+    own = {name: config for name, config in configs.items() if config.data.directory == directory}
+    begun_from = {config.init_from for config in own.values()}
+    for name in sorted(own, key=lambda name: own[name].init_from is not None):
+        narrow = ["model.hidden_size=128", "model.num_layers=2"] if preset(name).parameter_count() > LARGE else []
+        few = ["training.batch_size=2", "rollout.grad_steps=1", "training.compile=none", "--max-steps", "1"]
+        begun, run = time.monotonic(), f"runs/{name}-1"
+        assert main(["train", name, *few, *narrow, f"run={run}"]) == 0, name
+        assert time.monotonic() - begun < 300, name
+        if run not in begun_from:
+            shutil.rmtree(run)
 
 
 def test_a_preset_states_the_sizes_that_its_papers_state() -> None:
