@@ -54,14 +54,6 @@ def extension(name: str, part: str) -> Any:
     return importlib.import_module(f"reason.extensions.{name}.{part}")
 
 
-def command(name: str) -> Callable[[list[str]], int]:
-    """The function of an extension's command; ConfigError where no extension of this installation has it."""
-    load_extensions()
-    if name not in COMMANDS:
-        raise ConfigError(f"reason {name} is a command of an extension; {installed()}")
-    return function_at(COMMANDS[name].place)
-
-
 def function_at(place: str) -> Callable[[list[str]], int]:
     """The function that "module:function" names, its module imported."""
     module, _, name = place.partition(":")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -118,14 +118,13 @@ def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
     for key, table in tables.items():
         if table.puzzle != first.puzzle:
             raise DatasetError(f"the sources hold {first.puzzle} and {table.puzzle}; import them apart")
-        sources = np.array([number[source] for source in table.sources], np.int32)
-        split, count, rows = table.split, len(sources), options.subsample
-        if key == "train" and rows is not None and rows < count:
-            # the rule of HRM's and TRM's builders, whose generator no one seeds
-            drawn = np.random.RandomState(options.seed or 0).choice(count, rows, replace=False)
-            ratings = None if split.ratings is None else split.ratings[drawn]
-            split, sources = Split.of_puzzles(split.inputs[drawn], split.labels[drawn], ratings), sources[drawn]
-        splits[key] = replace(split, sources=sources)
+        split, sources = table.split, np.array([number[source] for source in table.sources], np.int32)
+        rows = np.arange(len(sources))
+        if key == "train" and (options.subsample or math.inf) < len(rows):
+            # the rule of HRM's and TRM's builders, which set no seed
+            rows = np.random.RandomState(options.seed or 0).choice(len(rows), options.subsample, replace=False)
+        ratings = None if split.ratings is None else split.ratings[rows]
+        splits[key] = Split.of_puzzles(split.inputs[rows], split.labels[rows], ratings, sources[rows])
     return {
         "splits": splits,
         **described(first.puzzle),
@@ -159,11 +158,7 @@ def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
 
 
 DRAWN = {
-    "subsample": {
-        "type": whole_number,
-        "metavar": "N",
-        "help": "N puzzles of the training file, drawn as HRM and TRM do",
-    },
+    "subsample": {"type": whole_number, "metavar": "N", "help": "N puzzles of the training file, as HRM and TRM draw"},
     "seed": {"type": whole_number, "help": "of the draw (default 0)"},
 }
 FORMATS |= {

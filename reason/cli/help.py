@@ -6,9 +6,19 @@ import argparse
 from typing import NoReturn
 
 from datasets_gen.plugins import nearest
-from reason.config.names import SECTIONS
 from reason.errors import ConfigError
 
+SECTIONS = {
+    "data": "the puzzle set: its directory, the command that makes it, augmentation",
+    "model": "recursive (HRM, TRM, CMM) or of an extension: sizes, mixer, cycles, gradient, noise",
+    "rollout": "supervision steps, carry, halting, gradient accumulation, loops",
+    "loss": "likelihood, the weight λ of every term, schedules of the weights",
+    "balance": "AlgGradNorm: weights λ that follow gradient norms",
+    "optimizer": "Adam-atan2, AdamW or Muon: learning rates, weight decay, clipping, schedule",
+    "ema": "the exponential moving average of the weights",
+    "training": "steps, batch size, precision, compilation, logs, checkpoints, monitor",
+    "evaluation": "steps, split, weights read; studies beyond accuracy",
+}
 LISTED = "\n".join(f"  {name:12}{text}" for name, text in SECTIONS.items())
 
 TRAIN = f"""usage: python train.py PRESET [data=DIR] [run=DIR] [section.key=value …] [options]
@@ -26,7 +36,6 @@ options
   --resume            continue from the newest checkpoint of run=DIR, or of the newest run
   --max-steps N       save and stop at optimizer step N of the run
   --max-minutes M     save and stop after M minutes
-  --memory            estimate the memory of training, without training
   --import FILE.py    your own models, terms and puzzles; FILE.py:NAME as PRESET: your own preset
   --help [SECTION]    this page, or a section's settings: default, allowed values, meaning
 

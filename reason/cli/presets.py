@@ -76,10 +76,8 @@ def computed_lists() -> dict[Path, list[Listed]]:
     """For each folder with presets the list of them, from their configs and descriptions."""
     from reason.presets import LISTS, PRESETS
 
-    def listed(name: str, title: str) -> Listed:
-        return Listed(name, PRESETS[name].parameter_count(), PRESETS[name].summary, title)
-
-    return {home: [listed(*entry) for entry in titles.items()] for home, titles in LISTS.items()}
+    sizes = {name: (name, each.parameter_count(), each.summary) for name, each in PRESETS.items()}
+    return {home: [Listed(*sizes[name], title) for name, title in titles.items()] for home, titles in LISTS.items()}
 
 
 def write_lists() -> None:
@@ -123,24 +121,20 @@ def _overview(presets: list[Listed]) -> Table:
 
 
 def _show(console: Console, chosen: Preset) -> None:
-    from reason.config.overrides import leaves
+    from reason.config.overrides import leaves, value_text
     from reason.config.schema import Config
 
     console.print(chosen.description, highlight=False, markup=False)
     config, size = chosen.config(), chosen.parameter_count()
-    console.print(f"\n{size:,} parameters for {chosen.shape.seq_len} cells", highlight=False)
+    print(f"\n{size:,} parameters for {chosen.shape.seq_len} cells")
     if size < LARGE and "memory" in extensions():
         hours = extension("memory", "estimate").hours(config, chosen.shape)
-        said = f"about {hours:,.{0 if hours > 9 else 2}f} hours here: one measured step of a few rows, uncompiled"
-        console.print(said, highlight=False)
+        print(f"about {hours:,.{0 if hours > 9 else 2}f} hours here: one measured step of a few rows, uncompiled")
     default = leaves(Config().model_dump() | {"model": type(config.model)().model_dump()})
-    view = Table(title=f"{chosen.name}: settings that differ from the defaults", title_justify="left")
-    for column in ("setting", "value", "default"):
-        view.add_column(column)
+    print("\nsettings that differ from the defaults:")
     for key, value in leaves(config.model_dump()).items():
         if value != default.get(key):
-            view.add_row(key, str(value), str(default.get(key)))
-    console.print(view)
+            print(f"  {key}={value_text(value)}  (default {value_text(default.get(key))})")
 
 
 def _tables(name: str) -> list[PaperTable]:

@@ -13,7 +13,7 @@ from reason.cli.help import Parser
 from reason.config.describe import idle_lines
 from reason.config.overrides import override, parsed, read_config, split_arguments
 from reason.errors import ConfigError
-from reason.plugins import ELSEWHERE, IMPORTED, command, extension, load_extensions, own_fault
+from reason.plugins import ELSEWHERE, IMPORTED, extension, load_extensions, own_fault
 from reason.presets import preset
 from reason.runs.build import resume, start
 from reason.runs.directory import PACKED, is_archive, newest_run
@@ -25,7 +25,6 @@ PARSER = Parser("train.py")  # the options are described in reason.cli.help
 PARSER.add_argument("--resume", action="store_true")
 PARSER.add_argument("--max-steps", type=int, metavar="N")
 PARSER.add_argument("--max-minutes", type=float, metavar="M")
-PARSER.add_argument("--memory", action="store_true")
 
 
 def main(argv: list[str]) -> int:
@@ -45,8 +44,6 @@ def _train(argv: list[str]) -> int:
         if limit is not None and not (limit > 0 and math.isfinite(limit)):
             raise ConfigError(f"{flag} {limit}: must be above 0")
     words, pairs = split_arguments(arguments.words, {"data": "data.directory"})
-    if arguments.memory:
-        return command("memory")([*words, *(f"{key}={value}" for key, value in pairs.items())])
     begin = _resumed if arguments.resume else _restarted if goes_on(pairs.get("run")) else _started
     with contextlib.ExitStack() as held:
         trainer = begin(words, pairs, held)
@@ -78,18 +75,13 @@ def _greet(trainer: Trainer) -> None:
     if not trainer.world.first:
         return
     config, world = trainer.config, trainer.world
-    groups, stated = trainer.data.groups, config.data.generate
+    groups, own = trainer.data.groups, config.data.generate.get("train", 0)
     steps = f"{config.training.steps} steps ({config.drawn / groups:,.4g} epochs of {groups:,} puzzles)"
+    size = f"{steps}, {trainer.model.parameter_count():,} parameters"
     how = ", compiled" if config.training.compile == "inductor" else ""
-    print(
-        f"run {trainer.run}: {steps}, {trainer.model.parameter_count():,} parameters, {trainer.model.computes_in} "
-        f"on {trainer.device}{how}"
-    )
-    if "published" in stated and groups != (own := stated["train"]):
-        print(
-            f"warning: {config.name} states its length for {own:,} puzzles, {config.drawn / own:,.4g} epochs of them; "
-            f"{trainer.data.directory} has {groups:,}: `import --subsample {own}` draws {own:,} as the papers do"
-        )
+    print(f"run {trainer.run}: {size}, {trainer.model.computes_in} on {trainer.device}{how}")
+    if "published" in config.data.generate and groups != own:
+        print(f"warning: {config.name} states its length for {own:,} puzzles: {config.drawn / own:,.4g} epochs of them")
     for reason in trainer.reasons:
         print(reason)
     if trainer.monitor is None and config.training.monitor.puzzles:

@@ -52,8 +52,7 @@ class Config(BaseConfig):
     @property
     def drawn(self) -> float:
         """Puzzles that the loader draws in the whole training: epochs times base puzzles."""
-        rollout, training = self.rollout, self.training
-        return training.steps * training.batch_size * rollout.grad_steps / rollout.accum_steps
+        return self.training.steps * self.training.batch_size * self.rollout.grad_steps / self.rollout.accum_steps
 
     @model_validator(mode="after")
     def _sections_fit(self) -> Config:

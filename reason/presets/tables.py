@@ -28,13 +28,6 @@ MADE: dict[str, Callable[[Mapping[str, Any]], Puzzle]] = {  # the puzzle of a ge
 }
 
 
-def shape_of_made(options: Mapping[str, Any]) -> Shape:
-    """The shape of the puzzles that `data.generate` makes, the largest where there are several sizes."""
-    if options["name"] not in MADE:
-        raise ConfigError(f"{options['name']} is made by an extension; {installed()}")
-    return shape_of_puzzle(MADE[options["name"]](options))
-
-
 class _Yaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """YAML in which 1e-4 is a number, as in YAML 1.2, and a list a tuple, as settings are."""
 
@@ -65,8 +58,11 @@ class Base:
 
     @property
     def shape(self) -> Shape:
-        """The shape of its puzzles."""
-        return shape_of_made(self.config.data.generate)
+        """The shape of the puzzles that `data.generate` makes, the largest where there are several sizes."""
+        options = self.config.data.generate
+        if options["name"] not in MADE:
+            raise ConfigError(f"{options['name']} is made by an extension; {installed()}")
+        return shape_of_puzzle(MADE[options["name"]](options))
 
 
 @dataclass(frozen=True)

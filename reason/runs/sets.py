@@ -12,7 +12,6 @@ from datasets_gen.typed import typed
 from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.data import PuzzleData, TrainingSets
-from reason.data.puzzles import AT_ONCE
 from reason.errors import ConfigError
 from reason.models.base import IGNORE
 from reason.presets import PRESETS
@@ -22,16 +21,12 @@ from reason.training.loop import Trainer
 
 def names_presets_own_set(config: Config) -> bool:
     """Whether the config's set is the one that its preset makes, so that it can be made anew anywhere."""
-    preset = PRESETS.get(config.name)
-    own = preset.config().data if preset is not None else None
+    own = PRESETS[config.name].config().data if config.name in PRESETS else None
     return own is not None and (own.directory, own.generate) == (config.data.directory, config.data.generate)
 
 
 def with_published(config: Config) -> Config:
-    """The config on the published set in its place, where `data.generate` names a folder that holds it.
-
-    The folder is a set, or has its files train.csv and test.csv as downloaded: of these `train` puzzles are drawn.
-    """
+    """The config on the published set where its folder is there: a set, or train.csv (`train` rows) and test.csv."""
     made = config.data.generate
     if "published" not in made:
         return config
@@ -87,8 +82,7 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
         if data.groups == 0:
             there = ", ".join(splits_of(data.directory))
             raise ConfigError(f"{data.directory} has an empty train split (splits: {there})")
-        # Almost every set is told by its first examples; a large one is read to its end only where these score nothing.
-        if not any(len(data.scored_examples(count)) for count in (min(len(data), AT_ONCE), len(data))):
+        if not len(data.scored_examples(len(data))):
             raise ConfigError(
                 f"{data.directory}: no label of the train split is scored (each is {IGNORE} or ignore_label_id "
                 f"{data.metadata.ignore_label_id}), so there is nothing to learn; name another set with data=DIR"

@@ -30,7 +30,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
         "model.fused=true: kernels are an extension",
     ),
     "looped": (["train", "stars-small"], 1, "unknown preset stars-small"),
-    "memory": (["train", "sudoku-4x4", "--memory"], 1, "reason memory is a command of an extension"),
+    "memory": (["memory", "sudoku-4x4"], 2, "unknown command memory"),
     "original": (["import-weights", "weights.pt"], 2, "unknown command import-weights"),
     "pack": (["pack", "run"], 2, "unknown command pack"),
     "play": (["play"], 2, "unknown command play"),

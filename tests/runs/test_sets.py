@@ -81,9 +81,9 @@ def test_a_preset_of_the_papers_takes_the_published_files_where_they_are(here: P
     record = json.loads((here / "drawn/config.json").read_text())["config"]["data"]
     assert record["directory"] == "data/sudoku-extreme-1000"
     shutil.copytree("data/sudoku-extreme-1000", folder, dirs_exist_ok=True)
-    other = "warning: cmm-10-5 states its length for 1,000 puzzles, 0.002 epochs of them; data/sudoku-extreme has 25"
-    output([*start, "run=whole"], other)
-    output([*start, "run=typed", "data=data/sudoku-extreme"], other)
+    other = "4 steps (0.08 epochs of 25 puzzles)", "cmm-10-5 states its length for 1,000 puzzles: 0.002 epochs of them"
+    output([*start, "run=whole"], *other)
+    output([*start, "run=typed", "data=data/sudoku-extreme"], *other)
 
 
 def test_options_of_a_generator_are_settings() -> None:

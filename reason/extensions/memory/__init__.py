@@ -1,4 +1,4 @@
-"""Memory of a training, estimated before any tensor is allocated: `reason memory`, `train.py PRESET --memory`."""
+"""Memory of a training, estimated before any tensor is allocated: `reason memory`."""
 
 from reason.plugins import COMMANDS, Command
 

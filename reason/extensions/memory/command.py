@@ -18,7 +18,7 @@ from reason.training.precision import Precision, dtypes
 DESCRIPTION = """Estimate the memory of a training, without allocating it: weights, gradients, moments, averages,
 the carry and saved activations.
 
-  reason memory trm-mlp-sudoku                                    also: python train.py trm-mlp-sudoku --memory
+  reason memory trm-mlp-sudoku
   reason memory trm-att-maze model.gradient_checkpointing=true training.batch_size=64
   reason memory trm-mlp-sudoku device=cuda                        in 16 bits on a GPU, also where there is none
 """

@@ -59,7 +59,7 @@ def test_hours_are_those_of_one_measured_step(tiny: Config, monkeypatch: pytest.
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
 def test_a_gpu_that_is_not_here_can_be_asked_about() -> None:
     """What docs/recipes.md says, less 0.6 GB for CUDA."""
-    said = output("train trm-mlp-sudoku model.gradient_checkpointing=true --memory device=cuda", "float16 on cuda")
+    said = output("memory trm-mlp-sudoku model.gradient_checkpointing=true device=cuda", "float16 on cuda")
     assert re.search(r"in all +7\.44 GB", said)
 
 
