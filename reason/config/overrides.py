@@ -15,7 +15,6 @@ from typing import Any, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from reason.config.names import NAMES
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_json
@@ -213,11 +212,9 @@ def _unknown_key(key: str, tree: dict[str, Any], typed: str = "") -> str:
 
 
 def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
-    """The setting meant by `key`: a name in other codes, an equal last part, or the closest spelling."""
+    """The setting meant by `key`: an equal last part, or the closest spelling."""
     known = list(leaves(Config().model_dump() if tree is None else tree))
     last = key.rpartition(".")[2].replace("-", "_").lower()
-    if last in NAMES:
-        return NAMES[last]
     if alike := [name for name in known if name.rpartition(".")[2] == last]:
         return difflib.get_close_matches(key.lower(), alike, n=1, cutoff=0)[0]
     section = f"{key.partition('.')[0]}."  # where it is right it says nothing of the spelling

@@ -13,10 +13,9 @@ from conftest import NARROW, output, refusal
 
 from datasets_gen.typed import typed
 from reason.cli import main
-from reason.cli.help import PAGES
+from reason.cli.help import PAGES, SECTIONS
 from reason.cli.train import PARSER
 from reason.config.describe import describe_settings, has_mark
-from reason.config.names import NAMES, SECTIONS
 from reason.config.schema import Config
 from reason.models import FAMILIES
 from reason.presets import PRESETS
@@ -222,10 +221,6 @@ def test_a_section_shows_each_of_its_settings(monkeypatch: pytest.MonkeyPatch) -
     shown = re.findall(r"^(model\.[a-z_]+)=", output("evaluate --help model"), re.MULTILINE)
     assert shown == [row.key for row in SETTINGS if has_mark(row.key, Mark.READABLE) and row.key.startswith("model.")]
     assert "model.hidden_size" not in shown
-
-
-def test_names_of_other_code_lead_to_settings_that_exist() -> None:
-    assert set(NAMES.values()) <= KEYS
 
 
 def test_neither_the_package_nor_a_listing_needs_torch() -> None:
