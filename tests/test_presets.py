@@ -97,7 +97,7 @@ def test_every_preset_of_the_papers_starts_in_five_minutes(directory: str, here:
     own = {name: config for name, config in configs.items() if config.data.directory == directory}
     begun_from = {config.init_from for config in own.values()}
     for name in sorted(own, key=lambda name: own[name].init_from is not None):
-        narrow = ["model.hidden_size=128", "model.num_layers=2"] if preset(name).parameter_count() > LARGE else []
+        narrow = ["model.hidden_size=192", "model.num_layers=2"] if preset(name).parameter_count() > LARGE else []
         few = ["training.batch_size=2", "rollout.grad_steps=1", "training.compile=none", "--max-steps", "1"]
         begun, run = time.monotonic(), f"runs/{name}-1"
         assert main(["train", name, *few, *narrow, f"run={run}"]) == 0, name
