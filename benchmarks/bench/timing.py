@@ -15,11 +15,10 @@ from tqdm import tqdm
 
 from reason.config.overrides import derive
 from reason.config.schema import Config
-from reason.extensions.memory.estimate import blank_batch, fake_model
-from reason.losses import evaluate_terms, weighted_sum
+from reason.extensions.memory.estimate import blank_batch, fake_model, supervised
 from reason.models.base import Shape
 from reason.nn.dtypes import Dtypes
-from reason.rollout import first_carry, supervise
+from reason.rollout import first_carry
 from reason.training.device import own_float32
 
 Clock = Callable[[], float]
@@ -94,7 +93,5 @@ def flops_of(config: Config, shape: Shape) -> int:
     with fake_model(config, shape, Dtypes(torch.float32), "cpu") as model:
         carry = first_carry(model, rows())
         with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-            _, unroll = supervise(model, carry, rows, rollout, rollout.loops.typical)
-            terms = evaluate_terms(unroll, config.loss, config.loss.present)
-            weighted_sum(terms, dict(config.loss.weights)).backward()
+            supervised(model, carry, rows, config, 1, rollout.loops.typical)
     return rollout.grad_steps * counter.get_total_flops()

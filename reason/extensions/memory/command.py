@@ -35,7 +35,6 @@ def main(argv: list[str]) -> int:
     words, pairs = split_arguments(parser.parse_args(argv).words, {"data": "data.directory"})
     if len(words) != 1:
         raise ConfigError(f"one preset is needed, got {' '.join(words) or 'none'}; see: reason presets")
-    pairs.pop("run", None)
     config = override(preset(words[0]).config(), pairs)
     if config.device.startswith("cuda") and not torch.cuda.is_available():  # 16 bits, whichever they are
         asked = config.training.precision.replace("bf16", "fp16")
