@@ -1,4 +1,4 @@
-"""The files of docs/extending.md: a model, a term, a mixer and a puzzle of one's own train, resume and evaluate."""
+"""The files of docs/extending.md: a module, a model, a term, a mixer and a puzzle of one's own train and evaluate."""
 
 import json
 import re
@@ -71,6 +71,32 @@ def test_a_model_with_a_term_trains_resumes_to_the_bit_and_evaluates(here: Path,
     del FAMILIES["pooled"]
     plugins.IMPORTED.clear()
     refusal("evaluate run", f"the run was made with --import {here / 'my_term.py'}")
+
+
+def test_a_plain_module_trains_resumes_evaluates_and_solves(here: Path, sudoku_4x4: Path) -> None:
+    typed = [f"data={sudoku_4x4}", "--import", "my_module.py", "model.kind=Mine"]
+    shorter = ["training.steps=120", "training.batch_size=32", "ema.decay=none", "run=run"]
+    own = ["--import", "my_module.py"]
+    assert main(["train", "sudoku-4x4", *typed, *shorter, "--max-steps", "60"]) == 0
+    assert main(["train", "run=run", "--resume", *own]) == 0
+    losses = [line["loss"] for line in read_metrics(here / "run")]
+    assert losses[-1] < 0.7 * losses[0]
+    assert main(["evaluate", "run", *own]) == 0
+    (results,) = (here / "run/evaluation").glob("*/results.json")
+    assert len({*json.loads(results.read_text())["exact_by_step"]}) == 1  # a second step changes nothing
+    output(["solve", "run", "1234 3412 2143 432.", *own], "solved: the rules hold at step 1")
+    wrong = (here / "my_module.py").read_text()
+    (here / "flat.py").write_text(wrong.replace("Mine", "Flat").replace("places))", "places)).flatten(1)"))
+    (here / "bare.py").write_text(wrong.replace("Mine", "Bare").replace("self, shape):", "self):"))
+    for name, told in {
+        "Flat": "Flat.forward: shape (8, 96); (8, 16, 6) is needed",
+        "Bare": "Bare(shape) cannot be called: too many positional arguments; def __init__(self, shape) is needed",
+        "Mine": "model: a model is recursive",
+    }.items():
+        FAMILIES.pop(name, None)
+        plugins.IMPORTED.clear()
+        more = [] if name == "Mine" else ["--import", f"{name.lower()}.py"]
+        refusal(["train", "sudoku-4x4", f"data={sudoku_4x4}", *SHORT, f"model.kind={name}", *more], told)
 
 
 @pytest.mark.parametrize(("changes", "words"), [

@@ -19,7 +19,7 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_json
 from reason.losses import TERMS
-from reason.models import FAMILIES
+from reason.models import FAMILIES, has_family
 from reason.plugins import IMPORTED, installed
 from reason.settings.base import BaseConfig
 from reason.settings.base import leaves as leaves
@@ -61,9 +61,7 @@ def derive(base: Config, changes: Changes) -> Config:
         ConfigError: an unknown key (the nearest one is named), or a value of the wrong type or range.
     """
     tree = base.model_dump()
-    kind = changes.get("model.kind")
-    if kind != tree["model"]["kind"] and isinstance(kind, str) and kind in FAMILIES:
-        tree["model"] = FAMILIES[kind].config().model_dump()
+    _take_kind(tree, changes.get("model.kind"))
     for key, value in changes.items():
         _place(tree, key, value)
     return validated(tree, shown=changes, strict=True)
@@ -75,11 +73,8 @@ def override(config: Config | dict[str, Any], pairs: Mapping[str, str]) -> Confi
     A plain tree of a config need not be valid before the settings are in place.
     """
     tree = config.model_dump() if isinstance(config, Config) else config
+    _take_kind(tree, pairs.get("model.kind"))
     for key, value in pairs.items():
-        if key == "model.kind" and value != tree["model"]["kind"]:
-            mine = tree["model"]["kind"]
-            mend = f"start from another preset for a model of {' or '.join(FAMILIES)}"
-            raise ConfigError(f"model.kind={value}: {tree['name']} is a {mine} model; {mend} (see: reason presets)")
         _place(tree, key, _parsed(value, _field(key.split("."), _family(tree))), f"={value}")
     return validated(tree, shown=pairs)
 
@@ -105,6 +100,15 @@ def changes_between(own: Config, other: Config) -> Changes:
     """The settings of `other` that `own` has otherwise."""
     before, after = (leaves(config.model_dump()) for config in (own, other))
     return {key: value for key, value in after.items() if key not in before or before[key] != value}
+
+
+def _take_kind(tree: dict[str, Any], kind: object) -> None:
+    """Put a model of another family in, with its defaults and with what it brings for other sections."""
+    if kind != tree["model"]["kind"] and has_family(kind):
+        config = FAMILIES[kind].config
+        tree["model"] = config().model_dump()
+        for key, value in config.brings.items():
+            _place(tree, key, value)
 
 
 def _place(tree: dict[str, Any], key: str, value: object, typed: str = "") -> None:
@@ -160,7 +164,7 @@ def _parsed(text: str, field: FieldInfo | None) -> Any:
 def _family(tree: Any) -> str:
     model = tree.get("model") if isinstance(tree, dict) else None
     kind = model.get("kind") if isinstance(model, dict) else None
-    return kind if kind in FAMILIES else "recursive"
+    return kind if has_family(kind) else "recursive"
 
 
 def _field(path: list[str], family: str) -> FieldInfo | None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple, TypeGuard
 
 import torch
-from pydantic import BeforeValidator, SerializeAsAny, ValidationError, ValidationInfo
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic import BeforeValidator, SerializeAsAny, ValidationInfo
 
 from reason.models.base import ModelConfig, Reasoner, Shape
 from reason.models.recursive import RecursiveModel
 from reason.models.recursive_config import RecursiveConfig
+from reason.plugins import installed
 
 
 class Family(NamedTuple):
@@ -23,16 +24,20 @@ class Family(NamedTuple):
 FAMILIES: dict[str, Family] = {  # a family of one's own is one entry more
     "recursive": Family(RecursiveConfig, RecursiveModel),
 }
+FINDERS: list[Callable[[str], bool]] = []  # of extensions: may enter a family of a name that the table lacks
+
+
+def has_family(kind: object) -> TypeGuard[str]:
+    """Whether a kind of model is in the table, or is found and entered."""
+    return isinstance(kind, str) and (kind in FAMILIES or any(find(kind) for find in FINDERS))
 
 
 def _of_its_family(section: Any, info: ValidationInfo) -> Any:
     """The section as its family's config; `strict` in the context is that of the whole validation."""
     if not isinstance(section, dict):
         return section
-    kind = section.get("kind")
-    if not isinstance(kind, str) or kind not in FAMILIES:
-        unknown = PydanticCustomError("unknown_family", f"a model is {' or '.join(FAMILIES)}")
-        raise ValidationError.from_exception_data("model", [InitErrorDetails(type=unknown, loc=("kind",), input=kind)])
+    if not has_family(kind := section.get("kind")):
+        raise ValueError(f"a model is {', '.join(FAMILIES)} or a class of an --import FILE; got {kind}; {installed()}")
     strict = (info.context or {}).get("strict")
     return FAMILIES[kind].config.model_validate(section, strict=strict, context=info.context)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import torch
@@ -92,6 +92,7 @@ class ModelConfig(BaseConfig):
     """The settings of a model family: `reason.models.FAMILIES` holds each by its `kind`."""
 
     kind: str = ""
+    brings: ClassVar[Mapping[str, object]] = {}  # settings of other sections, where a preset gets a model of this kind
 
     def written(self, shape: Shape) -> float:
         """Numbers that the layers write in a step for one puzzle: positions × width × layer calls; 0: not known."""

@@ -116,7 +116,7 @@ def test_what_is_printed_is_exact(lr: float, weight: float, steps: int, augment:
     ({"model.h_cycles": "9"}, "model.h_cycles=9: input should be a valid integer"),
     ({"model.h_cycles": True}, "model.h_cycles=True: input should be a valid integer"),
     ({"balance.targets": {"lm": "much"}}, "balance.targets.lm=much"),
-    ({"model.kind": "recursiv"}, "model.kind=recursiv: a model is recursive"),
+    ({"model.kind": "recursiv"}, "model: a model is recursive"),
 ])  # fmt: skip
 def test_a_wrong_change_is_refused(changes: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError) as error:

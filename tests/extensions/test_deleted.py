@@ -33,6 +33,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "memory": (["memory", "sudoku-4x4"], 2, "unknown command memory"),
     "original": (["import-weights", "weights.pt"], 2, "unknown command import-weights"),
     "pack": (["pack", "run"], 2, "unknown command pack"),
+    "plain": (["train", "sudoku-4x4", "model.kind=Mine"], 1, "model: a model is recursive"),
     "play": (["play"], 2, "unknown command play"),
     "studies": (["evaluate", "run", "evaluation.studies=policies"], 1, "unknown study policies"),
     "shards": (["generate", "merge", "set"], 2, "unknown command merge"),

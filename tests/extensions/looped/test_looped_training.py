@@ -185,7 +185,7 @@ def test_the_gradient_is_that_of_the_whole_unroll(supervision: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "key", "value", "words"), [
-    ("stars-small", "model.kind", "recursive", "stars-small is a looped model"),
+    ("stars-small", "model.kind", "recursive", "type model.gradient=all-cycles"),
     ("stars-small", "model.h_cycles", "3", "a recursive model has it, and this one is looped"),
     ("stars-small", "loss.weights.q_halt", "0.5", "type loss.weights.q_halt=0"),
     ("stars-small", "balance.kind", "alg-grad-norm", "type balance.kind=fixed"),

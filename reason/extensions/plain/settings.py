@@ -1,0 +1,86 @@
+"""`model.kind=NAME`: the class NAME(nn.Module) of an imported file, built as NAME(shape), maps tokens (B, S) to logits.
+
+    x̂ ← NAME(tokens)      z ← x̂      logits = z      (B, S, V) each
+
+So a step takes the module's answer as the state, a second step changes nothing, and training takes one step a puzzle.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from reason.context import Context
+from reason.errors import ConfigError
+from reason.models import FAMILIES, FINDERS, Family
+from reason.models.base import Batch, ModelConfig, Readout, Reasoner, Shape
+from reason.plugins import IMPORTED
+
+
+class PlainConfig(ModelConfig):
+    """A module has no settings; a preset that gets one trains without halting."""
+
+    brings: ClassVar = {
+        "rollout.halting": "none",
+        "rollout.supervision_steps": 1,
+        "loss.weights.q_halt": 0.0,
+        "loss.weights.q_continue": 0.0,
+    }
+    mixed_precision = True
+
+
+class Answer(NamedTuple):
+    """The logits (B, S, V) as the state."""
+
+    z: Tensor
+
+
+class PlainModel(Reasoner):
+    """The module as a model of one step."""
+
+    module: ClassVar[type[nn.Module]]
+
+    def __init__(self, config: PlainConfig, shape: Shape, dtype: torch.dtype):
+        super().__init__()
+        self.shape, self.dtype, name = shape, torch.float32, self.module.__name__
+        try:
+            inspect.signature(self.module).bind(shape)
+        except TypeError as error:
+            raise ConfigError(f"{name}(shape) cannot be called: {error}; def __init__(self, shape) is needed") from None
+        self.net = self.module(shape)
+
+    def encode(self, batch: Batch) -> Context:
+        """The module's answer."""
+        with self.autocast():
+            logits = self.net(batch.inputs)
+        if logits.shape != (needed := (*batch.inputs.shape, self.shape.vocab_size)):
+            raise ConfigError(f"{self.module.__name__}.forward: shape {tuple(logits.shape)}; {needed} is needed")
+        return Context(logits)
+
+    def initial_state(self, context: Context) -> Answer:
+        """Nothing is known."""
+        return Answer(torch.zeros_like(context.x))
+
+    def step(self, state: Answer, context: Context) -> Answer:
+        """Take the answer."""
+        return Answer(context.x)
+
+    def readout(self, state: Answer, context: Context, step: int | None = None) -> Readout:
+        """The answer."""
+        return Readout(state.z)
+
+
+def find(kind: str) -> bool:
+    """Enter the class of that name in an imported file, or in the program that runs, as a family."""
+    for file in (*IMPORTED.values(), sys.modules["__main__"]):
+        found = vars(file).get(kind)
+        if isinstance(found, type) and issubclass(found, nn.Module):
+            FAMILIES[kind] = Family(PlainConfig, type(kind, (PlainModel,), {"module": found}))
+    return kind in FAMILIES
+
+
+FINDERS.append(find)
