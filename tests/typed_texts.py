@@ -31,10 +31,11 @@ BESIDE = {  # clues beside cells, or a grid without its frame
 }  # fmt: skip
 READER = """
 require("readline").createInterface({ input: process.stdin }).on("line", (line) => {
-  const { family, model, text } = JSON.parse(line), { read, write } = FAMILIES[family];
+  const { family, model, text } = JSON.parse(line), { read, write, objection, several } = FAMILIES[family];
   try {
     const board = read(text, model);
-    console.log(JSON.stringify({ ...board, written: write(board, model) }));
+    const objected = objection(board, model), many = objected === null && several(board, model);
+    console.log(JSON.stringify({ ...board, written: write(board, model), objected, many }));
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
     console.log(JSON.stringify({ refused: error.message }));
@@ -80,6 +81,8 @@ def page() -> Iterator[Any]:
                 "characters": [*puzzle.characters[: puzzle.vocab_size]],
                 "task": puzzle.task,
                 "any_size": True,
+                "groups": puzzle.structure.groups,
+                "symbols": puzzle.structure.symbols,
                 **grid,
             }
             process.stdin.write(json.dumps({"family": family, "model": model, "text": text}) + "\n")
@@ -176,6 +179,12 @@ def all_read_alike(case: Case, count: int, page: Any, tmp_path: Path) -> None:
         if "tokens" in told:
             assert not puzzle.judges or found is not None  # the page paints what is no grid
             assert found is None or told["tokens"] == found[1]
+            if isinstance(puzzle, Sudoku | Maze):  # as `reason solve` says why there is no answer, or no single one
+                asked_for = np.array(found[1], np.uint8)
+                reason = found[0].contradiction(asked_for)
+                assert told["objected"] == (reason and f"The puzzle contradicts itself: {reason}.")
+                several = isinstance(puzzle, Sudoku) and reason is None and found[0].exact(asked_for)[0] > 1
+                assert told["many"] == several
         elif told and found is not None:
             may_refuse = isinstance(puzzle, Sudoku) or "A maze has 3 to 40 rows" in told["refused"]
             assert found[0] != puzzle or may_refuse  # the page reads Sudokus of one character a cell

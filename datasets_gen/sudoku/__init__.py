@@ -92,8 +92,8 @@ class Sudoku(SquareBoard):
         for index, unit in enumerate(geometry(self.size).units):
             digits = tokens[unit].astype(np.int64) - 1
             counts = np.bincount(digits, minlength=self.size + 1)[1:]  # blanks do not clash
-            if counts.max() > 1:
-                digit = int(counts.argmax()) + 1
+            if (counts > 1).any():
+                digit = int((counts > 1).argmax()) + 1
                 places = " and ".join(self.place(int(cell)) for cell in unit[digits == digit][:2])
                 unit_name = f"{UNIT_NAMES[index // self.size]} {index % self.size + 1}"
                 return f"{unit_name} of the {name} holds {digit} twice: at {places}"
