@@ -9,7 +9,7 @@ import numpy as np
 
 from datasets_gen.arguments import add_command
 from datasets_gen.layout import DatasetError, Metadata, Split, read_split, splits_of, unscored_as_pad
-from datasets_gen.pictures import board_picture
+from datasets_gen.pictures import SERIES, board_picture
 from datasets_gen.puzzles import Puzzle, puzzle_of
 from datasets_gen.typed import typed
 
@@ -144,8 +144,9 @@ def _edges(values: np.ndarray, bins: int) -> tuple[bool, np.ndarray]:
 def _picture(
     path: Path, puzzle: Puzzle, split: Split, index: int, statistics: dict[str, dict[str, np.ndarray]]
 ) -> None:
-    """Question and answer of one example, and for every statistic {name: {split: (N,)}} a histogram."""
+    """Question and answer of one example, and for every statistic {name: {split: (N,)}} a histogram of shares."""
     from matplotlib.figure import Figure  # takes a second to come
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     panels = 2 + len(statistics)
     across = min(4, panels)
@@ -158,12 +159,16 @@ def _picture(
         axis.set_title(f"{title} {index}")
         axis.axis("off")
     for axis, (name, values) in zip(axes[2:], statistics.items(), strict=True):
-        _, edges = _edges(np.concatenate(list(values.values())), bins=30)
-        for part, one in values.items():
-            axis.hist(one, edges.tolist(), density=True, alpha=0.5, label=f"{part}, n {len(one):,}")
-        axis.set(title=name, yticks=[])  # shares of the puzzles
-        axis.spines[["top", "left", "right"]].set_visible(False)
-        axis.legend(frameon=False)
+        whole, edges = _edges(np.concatenate([*values.values()]), bins=12)
+        shares = [np.full(len(one), 1 / len(one)) for one in values.values()]
+        told, colours = [f"{part}, n {len(one):,}" for part, one in values.items()], SERIES[: len(values)]
+        bins = (edges - whole / 2).tolist()  # a whole number stands below its bar
+        axis.hist([*values.values()], bins, weights=shares, rwidth=0.9, label=told, color=colours)
+        axis.set_title(name)
+        axis.xaxis.set_major_locator(MaxNLocator(integer=whole, min_n_ticks=1))
+        axis.yaxis.set_major_formatter(PercentFormatter(1))
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(*axes[-1].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     try:
         figure.savefig(path, dpi=110)
     except ValueError as error:  # no kind of picture that matplotlib writes

@@ -15,7 +15,6 @@ static, so that a step is queued on a GPU without waiting for the step before.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -330,11 +329,6 @@ def unroll(
             context, fresh = begin(inputs)
             state = where(kept, state, fresh)
         del record  # with its readout, before the next step takes memory
-
-
-def last_step(records: Iterator[StepRecord]) -> StepRecord:
-    """The last record of an unroll; earlier states are freed on the way."""
-    return deque(records, maxlen=1).pop()
 
 
 def _detached(state: State) -> State:

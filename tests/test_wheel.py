@@ -128,7 +128,7 @@ OURS = ("OMP_NUM_THREADS", "TQDM_DISABLE", "PYTHONPATH", "VIRTUAL_ENV")  # varia
 
 
 def commands() -> list[str]:
-    """The lines of the bash blocks, and each Python block as one command; without those on a package that is missing."""
+    """The lines of the bash blocks, and each Python block as one command; without a block whose package is missing."""
     found = []
     for language, block in re.findall(r"```(bash|python)\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL):
         probe = ["apt-get", "download", "--print-uris", "git-doc"]

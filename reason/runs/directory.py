@@ -32,7 +32,6 @@ from reason.training.checkpoint import (
     refuse_other_config,
     saved_state,
     step_of,
-    torn,
 )
 from reason.training.log import read_metrics
 from reason.training.precision import dtypes
@@ -199,14 +198,3 @@ def read_record(run: Path) -> dict[str, Any]:
     if not {"shape", "task", "training_set"} <= record.keys() or not isinstance(record["task"], dict):
         raise ConfigError(f"{run / 'config.json'} lacks shape, task or training_set; put the file back")
     return record
-
-
-def refuse_no_run(folder: Path, source: str, mend: str) -> None:
-    """Raises ConfigError where what came from `source` is not a run, or holds no checkpoint that is whole."""
-    try:
-        read_record(folder)
-    except ConfigError as error:
-        raise ConfigError(str(error).replace(str(folder), source)) from None
-    faults = [torn(saved) for saved in checkpoints(folder)] or ["none is in it"]
-    if None not in faults:
-        raise ConfigError(f"{source} holds no checkpoint to go on with ({faults[-1]}); {mend}")

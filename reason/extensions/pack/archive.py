@@ -17,9 +17,9 @@ from pathlib import Path
 from datasets_gen.typed import Parser, typed
 from reason.errors import ConfigError
 from reason.files import readable_size
-from reason.runs.directory import PACKED, ROOT, is_archive, read_record, refuse_no_run
+from reason.runs.directory import PACKED, ROOT, is_archive, read_record
 from reason.runs.folders import new_path
-from reason.training.checkpoint import FILES, MANIFEST, NEEDED, best_checkpoint, readable
+from reason.training.checkpoint import FILES, MANIFEST, NEEDED, best_checkpoint, checkpoints, readable, torn
 
 PACK = f"""Put a run's config, newest checkpoint and metrics into one file.
 
@@ -107,5 +107,11 @@ def unpacked(archive: Path, run: Path | None) -> Path:
                     pass
         except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise ConfigError(f"{archive} is torn ({error}); copy it again, or pack the run anew") from None
-        refuse_no_run(scratch, str(archive), "pack the run anew")
+        try:
+            read_record(scratch)
+        except ConfigError as error:
+            raise ConfigError(str(error).replace(str(scratch), str(archive))) from None
+        faults = [torn(saved) for saved in checkpoints(scratch)] or ["none is in it"]
+        if None not in faults:
+            raise ConfigError(f"{archive} holds no checkpoint to go on with ({faults[-1]}); pack the run anew")
     return run

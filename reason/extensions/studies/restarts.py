@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from reason.models.base import IGNORE, Batch, State
 from reason.report.chart import Chart, doubling_axis, errorbars, legend, shares_axis
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, share
-from reason.rollout import StepRecord, exact_logit, last_step, unroll
+from reason.rollout import StepRecord, exact_logit, unroll
 from reason.training.generators import seeded
 
 Variation = Literal["initial", "symmetry", "noise"]
@@ -106,7 +107,7 @@ class Restarts(Consumer):
         )
         seed = int(np.random.default_rng(seeds.keys[0]).integers(2**62))  # of noise that the model draws itself
         with seeded(seed, rows.device):
-            return self._ending(last_step(tried), batch, moved)
+            return self._ending(deque(tried, maxlen=1).pop(), batch, moved)  # earlier states are freed
 
     def _ending(self, last: StepRecord, batch: Batch, moved: Moved) -> dict[str, np.ndarray]:
         """(B,) arrays of a restart's last step, its answer turned back to the puzzle as asked."""
