@@ -3,9 +3,9 @@
     python -m benchmarks.neighbours data/sudoku-real --output-dir data/sudoku-real-near
     python -m benchmarks.neighbours data/sudoku-real-1k --each 60 --output-dir data/sudoku-real-1k-near
 
-A neighbour has others in place of one clue (datasets_gen/sudoku/neighbours.py). No neighbour's solution is, under a
-symmetry, the solution of a validation or test puzzle of the set, or of any puzzle of the sets named by --apart, as far
-as the cycles of its pairs of lines tell.
+A neighbour has others in place of one clue (datasets_gen/extensions/extreme/neighbours.py). No neighbour's solution
+is, under a symmetry, the solution of a validation or test puzzle of the set, or of any puzzle of the sets named by
+--apart, as far as the cycles of its pairs of lines tell.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.real_sudoku import imported, write
+from benchmarks.real_sudoku import imported, solution_classes, write
 from datasets_gen.extensions.extreme.depth import depths
-from datasets_gen.extensions.extreme.neighbours import neighbour, solution_classes
+from datasets_gen.extensions.extreme.neighbours import neighbour
 from datasets_gen.layout import read_split, splits_of
 from datasets_gen.parallel import ordered_map, seeded
 from datasets_gen.progress import Progress

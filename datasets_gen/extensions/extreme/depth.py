@@ -19,92 +19,75 @@ from datasets_gen.compiled import compiled
 from datasets_gen.sudoku.solver import BITS, deduce, lone, masks, size_of
 from datasets_gen.sudoku.tables import geometry
 
+MOST = 20_000  # puzzles whose depth is a statistic: 1.5 ms each
+
 
 @compiled
-def _assume(mask, cell, candidates, stack, table):
+def _keep(mask, cell, candidates, stack, table):
     """Leave some candidates of a cell, and deduce by singles; False where a contradiction shows."""
     mask[cell] = candidates
-    if candidates == 0:
-        return False
     stack[0] = cell
-    fresh = 1 if candidates & (candidates - 1) == 0 else 0
-    return deduce(mask, stack, fresh, table[1][cell], table)
+    return candidates != 0 and deduce(mask, stack, 1 if BITS[candidates] == 1 else 0, table[1][cell], table)
 
 
 @compiled
-def _exhaust(mask, true, trial, stack, table):
-    """Strike out all that depth 1 refutes; False where a contradiction shows. true (S,): candidates not tried."""
-    quiet, cell = 0, 0
-    while quiet < len(mask):
-        quiet += 1
-        rest = mask[cell] & ~true[cell]
-        while rest and mask[cell] & (mask[cell] - 1):
-            bit = rest & (~rest + np.uint16(1))
-            rest ^= bit
-            trial[:] = mask
-            if not _assume(trial, cell, bit, stack, table):
-                if not _assume(mask, cell, mask[cell] & ~bit, stack, table):
-                    return False
-                quiet = 0
-                rest &= mask[cell]
-        cell = cell + 1 if cell + 1 < len(mask) else 0
-    return True
+def _eliminate(mask, true, deepest, stack, table):
+    """Strike out of mask (S,) all that trial and error of level `deepest` refutes; never the candidates `true` (S,).
 
-
-@compiled
-def _exhaust_twice(mask, true, trial, inner, stack, table):
-    """Strike out all that depth 2 refutes of a puzzle with a solution, whose candidates are `true`."""
-    none, quiet, cell = np.zeros(len(mask), np.uint16), 0, 0
-    while quiet < len(mask):
-        quiet += 1
-        rest = mask[cell] & ~true[cell]
-        while rest and mask[cell] & (mask[cell] - 1):
-            bit = rest & (~rest + np.uint16(1))
-            rest ^= bit
-            trial[:] = mask
-            if not (_assume(trial, cell, bit, stack, table) and _exhaust(trial, none, inner, stack, table)):
-                _assume(mask, cell, mask[cell] & ~bit, stack, table)
-                _exhaust(mask, true, inner, stack, table)
-                quiet = 0
-                rest &= mask[cell]
-        cell = cell + 1 if cell + 1 < len(mask) else 0
+    states[k] is the board below k assumptions. There the candidates are tried in turn, each by a copy of the board one
+    level deeper, until a whole turn refutes none.
+    """
+    size = table[0].shape[1]
+    count, level = len(mask) * size, 0
+    states = np.empty((deepest + 1, len(mask)), np.uint16)
+    at, quiet = np.zeros(deepest, np.int64), np.zeros(deepest, np.int64)
+    states[0] = mask
+    while True:
+        if quiet[level] == count:  # the assumption that led here is not refuted
+            level -= 1
+            if level < 0:
+                mask[:] = states[0]
+                return
+            continue
+        quiet[level] += 1
+        at[level] = at[level] + 1 if at[level] + 1 < count else 0
+        cell, bit = at[level] // size, np.uint16(1 << at[level] % size)
+        here = states[level, cell]
+        if here & bit == 0 or here == bit or (level == 0 and true[cell] == bit):
+            continue
+        states[level + 1] = states[level]
+        if _keep(states[level + 1], cell, bit, stack, table):
+            if level + 1 < deepest:
+                level += 1
+                quiet[level] = 0
+            continue
+        while not _keep(states[level], cell, states[level, cell] & ~bit, stack, table):
+            level -= 1  # nothing is left: the assumption that led here is refuted
+            cell, bit = at[level] // size, np.uint16(1 << at[level] % size)
+        quiet[level] = 0
 
 
 @compiled
 def _candidates(mask):
     """Candidates of the open cells."""
-    count = 0
-    for cell in range(len(mask)):
-        if mask[cell] & (mask[cell] - 1):
-            count += BITS[mask[cell]]
-    return count
+    return BITS[mask[mask & (mask - 1) != 0]].sum()
 
 
 @compiled
 def _measure_all(boards, solutions, table):
-    """The depth of N boards (N, S), and the candidates that depth 1 leaves: (N, 2).
-
-    solutions (N, S): none of their candidates is ever refuted.
-    """
-    count, cells = boards.shape
-    found, size = np.zeros((count, 2), np.int64), table[0].shape[1]
-    stack, trial, inner = np.empty(cells, np.int64), np.empty(cells, np.uint16), np.empty(cells, np.uint16)
-    for n in range(count):
+    """The depth of N boards (N, S), and the candidates that depth 1 leaves: (N, 2)."""
+    found, stack = np.zeros((len(boards), 2), np.int64), np.empty(boards.shape[1], np.int64)
+    size = table[0].shape[1]
+    for n in range(len(boards)):
         mask, true = masks(boards[n], size), masks(solutions[n], size)
         deduce(mask, stack, lone(mask, stack), (1 << len(table[0])) - 1, table)
-        if _candidates(mask) == 0:
-            continue
-        _exhaust(mask, true, trial, stack, table)
-        found[n, 1] = _candidates(mask)
-        if found[n, 1]:
-            _exhaust_twice(mask, true, trial, inner, stack, table)
-            found[n, 0] = 2 if _candidates(mask) == 0 else 3
-        else:
-            found[n, 0] = 1
+        while _candidates(mask) and found[n, 0] < 3:
+            found[n, 0] += 1
+            if found[n, 0] < 3:
+                _eliminate(mask, true, found[n, 0], stack, table)
+            if found[n, 0] == 1:
+                found[n, 1] = _candidates(mask)
     return found
-
-
-MOST = 20_000  # puzzles whose depth is a statistic: 1.5 ms each
 
 
 class Depths(NamedTuple):

@@ -1,111 +1,129 @@
-"""The mix `extreme`: easy puzzles, random or of few clues, and the puzzles of depth 2 that `deepen` finds."""
+"""The mix `extreme`: random Sudokus, those of few clues, and those of depth 2 that hold an exocet. (ours)
+
+Random puzzles have depth 0 or 1, and so have nearly all of their neighbours. `endurance`, the wrong candidates that a
+pass of trial and error leaves, rises long before trial and error fails. So a lineage climbs on it (multilevel
+splitting): the members of a generation above the median are parents, and their neighbours that keep this level are the
+next generation. Older members leave it, so that puzzles count whose neighbours keep the level too; other peaks die out.
+All hold an exocet, as more than half of the hardest published puzzles do: without that most lineages lose their members
+before `DEEP`, and networks trained on the others solve few of the published ones. From `DEEP` on the level stays.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections import Counter
 
 import numpy as np
 
-from datasets_gen.extensions.extreme.deep import deepen
-from datasets_gen.extensions.extreme.guesses import guesses
-from datasets_gen.extensions.extreme.neighbours import Puzzle, of_few_clues
+from datasets_gen.extensions.extreme.depth import depths
+from datasets_gen.extensions.extreme.exocet import exocet_puzzle, holds_exocet, place_held
+from datasets_gen.extensions.extreme.neighbours import neighbour, of_few_clues
+from datasets_gen.extensions.extreme.solver import endurance
 from datasets_gen.layout import Split
-from datasets_gen.parallel import ORDER, Chunk, ordered_map, seeded, share
-from datasets_gen.progress import Progress
+from datasets_gen.parallel import ORDER, Chunk, distinct, seeded
+from datasets_gen.sudoku.generate import Puzzle
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import full_grid, thin
 
-NO_GUESS, FEW_GUESSES, DEEP = range(3)  # kinds of puzzles
-SHARES = (0.15, 0.12, 0.73)  # of each kind in a split
-FEW = 5  # a puzzle of few guesses needs fewer than this
-LINEAGES = 10  # each gives at most its share of a split if there were so many,
-MOST = 500  # and at most so many puzzles
-FEWEST = 40  # puzzles of a split that may share their lineage, in small splits
-CHUNK = 64  # random boards per task
-WALKS = 8  # to puzzles of few clues, beside a chunk of random ones
-PER_WALK = 8  # puzzles, each with a solution of another class
-EXTRA_CLUES = 12  # at most so many clues above a minimal puzzle where no guess is needed
+SHARES = {"random": 0.16, "few clues": 0.11, "deep": 0.73}
+EXTRA_CLUES = 12  # at most so many clues above a minimal puzzle where singles solve it
+PER_WALK = 8  # puzzles of few clues
+LINEAGES = 10  # each gives at most its share of a split's deep puzzles if there were so many,
+MOST = 500  # and at most so many
+FEWEST = 40  # deep puzzles that may share their lineage, in small splits
+
+FOUNDERS = 600  # random puzzles with exocets; one in twelve endures at all
+GENERATION = 300  # puzzles
+TRIED = 12_000  # neighbours for a generation, at most
+DEEP = 140.0  # endurance; published puzzles of depth 2 have 160 to 184
+PER_SOLUTION = 2, 4  # puzzles with one solution: of a generation that climbs, of all deep ones of a lineage
+SCARCE = 10  # a lineage ends with a generation of fewer children
 
 
-class Found(NamedTuple):
-    """A puzzle that a task found."""
+def deepen(wanted: int, rng: np.random.Generator) -> np.ndarray:
+    """The puzzles (N, 2, 81) of depth 2 that a lineage finds before it has `wanted`; none where none gets deep."""
+    members, level = [exocet_puzzle(rng) for _ in range(FOUNDERS)], 0.0
+    found: list[Puzzle] = []
+    while members and len(found) < wanted:
+        values = np.array([endurance(*member) for member in members])
+        if level < DEEP:
+            level = min(max(float(np.median(values)), level + 1), DEEP)
+            met = Counter[bytes]()  # questions and solutions
+        parents = [members[i] for i in np.flatnonzero(values >= level)]
+        children = _children(parents, level, met, rng)
+        found += children if level == DEEP else []
+        members = (children + parents)[:GENERATION] if len(children) >= SCARCE else []
+    puzzles = np.array(found, np.uint8).reshape(-1, 2, 81)
+    return puzzles[depths(puzzles[:, 0], puzzles[:, 1]).depth == 2]
 
-    kind: int
-    signature: int
-    puzzle: Puzzle
+
+def _children(parents: list[Puzzle], level: float, met: Counter[bytes], rng: np.random.Generator) -> list[Puzzle]:
+    """New neighbours that hold an exocet and endure as much."""
+    children: list[Puzzle] = []
+    for _ in range(TRIED if parents else 0):
+        child = neighbour(parents[int(rng.random() * len(parents))][0], rng, place_held)
+        if child is None or not holds_exocet(child[0]):
+            continue
+        question, answer = child[0].tobytes(), child[1].tobytes()
+        if met[question] or met[answer] == PER_SOLUTION[level == DEEP] or endurance(*child) < level:
+            continue
+        met.update((question, answer))
+        children.append(child)
+        if len(children) == GENERATION:
+            break
+    return children
 
 
-def _found(kinds: Iterable[int], questions: np.ndarray, answers: np.ndarray) -> list[Found]:
-    puzzles = zip(questions, answers, strict=True)
-    return [Found(*each) for each in zip(kinds, signatures(questions, answers).tolist(), puzzles, strict=True)]
+def moved(puzzles: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Puzzles (N, 2, 81) of digits after a random symmetry each, so that no cell is the exocet's."""
+
+    def lines() -> np.ndarray:
+        return np.concatenate([3 * band + rng.random(3).argsort() for band in rng.random(3).argsort()])
+
+    boards = puzzles.reshape(-1, 2, 9, 9).copy()
+    for n, board in enumerate(boards):
+        turned = board.swapaxes(1, 2) if rng.random() < 0.5 else board
+        digits = np.concatenate([[0], rng.random(9).argsort() + 1]).astype(np.uint8)
+        boards[n] = digits[turned[:, lines()][:, :, lines()]]
+    return boards.reshape(-1, 2, 81)
 
 
-def easy_puzzles(task: Chunk) -> list[Found]:
-    """`CHUNK` random minimal puzzles, and those of few clues that `WALKS` walks find; without hard ones.
+def random_puzzles(count: int, rng: np.random.Generator) -> np.ndarray:
+    """Random puzzles (count, 2, 81): minimal, but for up to `EXTRA_CLUES` clues where singles solve them.
 
-    Random puzzles that need no guess get up to `EXTRA_CLUES` more: the easy part of Sudoku-Extreme is what raises its
-    mean number of clues.
+    The easy part of Sudoku-Extreme is what raises its mean number of clues.
     """
-    rng = seeded(task.seed, task.split, task.number, 0)
-    answers = np.array([full_grid(9, rng) for _ in range(CHUNK)])
-    questions = np.array([thin(answer, rng) for answer in answers])
-    needed = guesses(questions)
-    for index in np.flatnonzero(needed == 0):  # more clues leave it 0
-        blanks = np.flatnonzero(questions[index] == 0)
-        order = rng.random(len(blanks)).argsort()
-        more = blanks[order[: int(rng.random() * (EXTRA_CLUES + 1))]]
-        questions[index, more] = answers[index, more]
-    if walked := [puzzle for _ in range(WALKS) for puzzle in of_few_clues(PER_WALK, rng)]:
-        few, few_answers = map(np.array, zip(*walked, strict=True))
-        questions, answers = np.concatenate([questions, few]), np.concatenate([answers, few_answers])
-        needed = np.concatenate([needed, guesses(few)])
-    easy = needed < FEW
-    kinds = np.where(needed == 0, NO_GUESS, FEW_GUESSES)
-    return _found(kinds[easy].tolist(), questions[easy], answers[easy])
+    answers = np.array([full_grid(9, rng) for _ in range(count)]).reshape(-1, 81)
+    puzzles = np.stack([np.array([thin(answer, rng) for answer in answers], np.uint8).reshape(-1, 81), answers], 1)
+    for question, answer in (puzzles[n] for n in np.flatnonzero(depths(puzzles[:, 0], answers).depth == 0)):
+        blanks = np.flatnonzero(question == 0)
+        more = blanks[rng.random(len(blanks)).argsort()[: int(rng.random() * (EXTRA_CLUES + 1))]]
+        question[more] = answer[more]
+    return puzzles
 
 
-def deep_puzzles(task: Chunk) -> list[Found]:
-    """The puzzles of depth 2 of a lineage."""
-    questions, answers = deepen(task)
-    return _found([DEEP] * len(questions), questions, answers)
+def mixed_chunk(lineage: Chunk) -> list[tuple[int, Puzzle]]:
+    """The deep puzzles of a lineage and their share of easy ones, with signatures; the first few have the shares, too.
 
-
-def quotas(total: int) -> np.ndarray:
-    """Whole numbers in the proportions of `SHARES` that sum to `total`: largest remainders get the rest."""
-    exact = total * np.array(SHARES)
-    whole = np.floor(exact).astype(np.int64)
-    whole[np.argsort(whole - exact, kind="stable")[: total - whole.sum()]] += 1
-    return whole
+    The kind of the lineage says how many deep puzzles each split takes of one.
+    """
+    rng = lineage.rng
+    deep = moved(deepen(lineage.kind[ORDER[lineage.split]], rng), rng)
+    random, few = (round(len(deep) * SHARES[kind] / SHARES["deep"]) for kind in ("random", "few clues"))
+    walked: list[Puzzle] = []
+    while len(walked) < few:
+        walked += of_few_clues(PER_WALK, rng)
+    kinds = deep, random_puzzles(random, rng), np.array(walked[:few], np.uint8).reshape(-1, 2, 81)
+    order = np.concatenate([(np.arange(len(kind)) + 0.5) / len(kind) for kind in kinds if len(kind)]).argsort()
+    puzzles = np.concatenate(kinds)[order]
+    return list(zip(signatures(*puzzles.swapaxes(0, 1)).tolist(), map(tuple, puzzles), strict=True))
 
 
 def mixed_splits(counts: dict[str, int], *, seed: int = 0, processes: int | None = None) -> dict[str, Split]:
     """Splits of `counts` 9×9 puzzles. Every lineage belongs to one split. The bytes depend on counts and seed alone."""
-    seen: set[int] = set()
+    deepest = {name: min(max(count // LINEAGES, FEWEST), MOST) for name, count in counts.items()}
+    found = distinct(mixed_chunk, deepest, counts, seed, processes, "9x9 Sudoku", lambda barren, count: None)
     splits = {}
-    for name in (name for name in ORDER if counts.get(name)):
-        split, chosen = ORDER.index(name), list[Puzzle]()
-        wanted = [share(count) for count in quotas(counts[name]).tolist()]
-        of_one = min(max(counts[name] // LINEAGES, FEWEST), MOST)
-        with Progress(total=sum(wanted), desc=f"{name}: 9x9 Sudoku", unit="puzzle") as bar:
-            for search, kinds, limit in (
-                (easy_puzzles, (NO_GUESS, FEW_GUESSES), counts[name]),
-                (deep_puzzles, (DEEP,), of_one),
-            ):
-                tasks = (Chunk(limit, seed, split, number) for number in itertools.count())
-                for found in ordered_map(search, tasks, processes) if any(wanted[kind] for kind in kinds) else ():
-                    left = limit
-                    for kind, signature, puzzle in found:
-                        if left and wanted[kind] and signature not in seen:
-                            seen.add(signature)
-                            chosen.append(puzzle)
-                            wanted[kind] -= 1
-                            left -= 1
-                    bar.update(len(chosen) - bar.n)
-                    if not any(wanted[kind] for kind in kinds):
-                        break
-        order = seeded(seed, split).random(len(chosen)).argsort()
-        questions, answers = (np.array(column)[order] for column in zip(*chosen, strict=True))
-        splits[name] = Split.of_puzzles(questions + 1, answers + 1)
+    for name, puzzles in found.items():
+        order = seeded(seed, ORDER.index(name)).random(len(puzzles)).argsort()
+        splits[name] = Split.of_puzzles(*(np.array(puzzles)[order].swapaxes(0, 1) + 1))
     return splits

@@ -1,4 +1,4 @@
-"""The mix `extreme`: the solver that counts guesses, neighbours, kinds of puzzles and their shares, a seed's bytes."""
+"""The mix `extreme`: its solver, neighbours, exocets, a lineage of deep puzzles, shares and splits, a seed's bytes."""
 
 import hashlib
 from pathlib import Path
@@ -9,103 +9,180 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.neighbours import boards, digits, main
-from benchmarks.real_sudoku import imported, write
+from benchmarks.real_sudoku import imported, solution_classes, write
 from datasets_gen.extensions.extreme import mix
-from datasets_gen.extensions.extreme.branching import BAND, CELL, MIXED, NO_CAP, NOTHING, completions, search
 from datasets_gen.extensions.extreme.depth import depths
-from datasets_gen.extensions.extreme.guesses import guesses, shuffles
-from datasets_gen.extensions.extreme.neighbours import FEW, neighbour, of_few_clues, solution_classes
+from datasets_gen.extensions.extreme.exocet import exocet_puzzle, holds_exocet
+from datasets_gen.extensions.extreme.neighbours import FEW, neighbour, of_few_clues
+from datasets_gen.extensions.extreme.solver import endurance, search, solutions
 from datasets_gen.parallel import Chunk, seeded
 from datasets_gen.sudoku import Sudoku
-from datasets_gen.sudoku.generate import random_chunk
 from datasets_gen.sudoku.solver import full_grid, solve, thin
 
-EASY = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
-HARD = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."  # Inkala 2012
+DEEP, MIDDLE = (
+    np.array([int(c) for c in text.replace(".", "0")], np.uint8)
+    for text in (
+        "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4..",  # Inkala 2012
+        "7.....4...2..7..8...3..8.799..5..3...6..2..9...1.97..6...3..9...3..4..6...9..1.35",
+    )
+)
+
+
+def solved(board: np.ndarray) -> np.ndarray:
+    return solve(board[None]).solutions[0]
+
+
+def is_minimal(question: np.ndarray, answer: np.ndarray) -> bool:
+    """One solution, and two where a clue is missing."""
+    clues = np.flatnonzero(question)
+    without = np.tile(question, (len(clues), 1))
+    without[np.arange(len(clues)), clues] = 0
+    found = solve(question[None])
+    return found.counts[0] == 1 and (found.solutions[0] == answer).all() and (solve(without).counts == 2).all()
 
 
 @settings(max_examples=60)
-@given(st.sampled_from([CELL, BAND, MIXED]), st.integers(0, 2**32))
-def test_every_rule_finds_as_many_solutions_as_the_other_solver(rule, seed):
+@given(st.integers(0, 2**32))
+def test_as_many_solutions_are_found_as_by_the_other_solver(seed: int) -> None:
     rng = seeded(seed)
-    board = full_grid(9, rng)
-    board = thin(board, rng)
+    board = thin(full_grid(9, rng), rng)
     clues = np.flatnonzero(board)
     board[clues[: 1 + seed % 2]] = 0  # minimal: several solutions now
     if seed % 3 == 0:
         board[clues[2]] = board[clues[2]] % 9 + 1  # often a contradiction
-    found, tree, way = search(board, rule, 2000, NO_CAP, seed, NOTHING)
-    assert found == solve(board[None], limit=2000).counts[0]
-    assert way <= tree
-    assert found <= tree + 1
+    (once, twice), complete = solutions(board)
+    count, found = solve(board[None], limit=2000).counts[0], np.zeros((2, 9, 3), np.uint32)
+    assert complete
+    assert search(board, 1, 10**6, found)[0] == min(count, 1)
+    assert once.any() == (count > 0)
+    assert twice.any() == (count > 1)
+    assert (twice <= once).all()
 
 
-def test_completions_are_the_clues_that_leave_one_solution():
+def test_the_digits_of_exactly_one_solution_are_the_clues_that_leave_one() -> None:
     rng = seeded(9, 1)
-    answer = full_grid(9, rng)
-    board = thin(answer, rng)
+    board = thin(full_grid(9, rng), rng)
     board[np.flatnonzero(board)[0]] = 0
     tried = [(cell, digit) for cell in np.flatnonzero(board == 0) for digit in range(1, 10)]
     filled = np.array([np.where(np.arange(81) == cell, digit, board) for cell, digit in tried])
-    assert completions(board, 10_000).tolist() == [list(tried[i]) for i in np.flatnonzero(solve(filled).counts == 1)]
-    assert len(completions(np.zeros_like(board), 3)) == 0  # given up
+    (once, twice), _ = solutions(board)
+    last = np.argwhere(once & ~twice) + np.array([0, 1])
+    assert last.tolist() == [list(tried[i]) for i in np.flatnonzero(solve(filled).counts == 1)]
+    assert not solutions(np.zeros_like(board), cap=3)[1]  # given up
 
 
-def test_shuffles_are_symmetries():
-    answer = full_grid(9, seeded(2))
-    for cells, renamed, _ in shuffles():
-        moved = renamed[answer[cells]]
-        assert Sudoku(9).mistake(moved + 1, moved + 1) is None
-
-
-def test_no_guess_is_counted_where_deduction_solves():
-    easy, hard = (Sudoku(9).parse(text) - 1 for text in (EASY, HARD))
-    counted = guesses(np.array([easy, hard]))
-    assert counted[0] == 0
-    assert counted[1] > 5
-    assert guesses(hard[None])[0] == counted[1]
-
-
-CLUES = "800000000003600000070090200050007000000045700000100030001000068008500010090000400"
-DEEP = np.array([int(c) for c in CLUES], np.uint8)
+def test_endurance_tells_a_deep_puzzle_and_is_above_what_depth_1_leaves() -> None:
+    value, measured = endurance(DEEP, solved(DEEP)), depths(DEEP[None], solved(DEEP)[None])
+    assert measured.depth[0] == 2
+    assert value >= mix.DEEP > endurance(MIDDLE, solved(MIDDLE))
+    assert value > measured.left[0] / 2, "the right candidates are not counted: one of two to three in a cell"
 
 
 def test_neighbours_are_minimal_and_share_all_but_a_few_clues() -> None:
-    rng = np.random.default_rng(0)
+    rng = seeded(0)
     found = [child for _ in range(60) if (child := neighbour(DEEP, rng)) is not None]
     assert len(found) > 20
     for question, answer in found:
-        is_minimal(question, answer)
+        assert is_minimal(question, answer)
         assert ((question == DEEP) & (question > 0)).sum() >= (question > 0).sum() - 2, "two clues are new at most"
     assert any((question != DEEP).any() for question, _ in found)
 
 
-def is_minimal(question: np.ndarray, answer: np.ndarray) -> None:
-    solved = solve(question[None])
-    assert solved.counts[0] == 1
-    assert (solved.solutions[0] == answer).all()
-    clues = np.flatnonzero(question)
-    without = np.tile(question, (len(clues), 1))
-    without[np.arange(len(clues)), clues] = 0
-    assert (solve(without).counts == 2).all(), "a clue is not needed"
-
-
-def test_walks_reach_few_clues_and_solutions_of_different_classes() -> None:
-    walks = [of_few_clues(4, np.random.default_rng(seed)) for seed in range(4)]
+def test_walks_reach_few_clues_and_different_solutions() -> None:
+    walks = [of_few_clues(4, seeded(seed)) for seed in range(4)]
     assert sum(map(len, walks)) > 4
-    for found in filter(None, walks):
-        for question, answer in found:
-            is_minimal(question, answer)
-            assert 17 <= (question > 0).sum() <= FEW
-        classes = solution_classes(np.array([answer for _, answer in found]))
-        assert len(np.unique(classes)) == len(found) <= 4
+    for found in walks:
+        assert all(is_minimal(*puzzle) and 17 <= (puzzle[0] > 0).sum() <= FEW for puzzle in found)
+        assert len({answer.tobytes() for _, answer in found}) == len(found) <= 4
+
+
+def test_an_exocet_puzzle_has_one_solution_and_needs_its_clues() -> None:
+    """Without two thirds of its clues no exocet is left; the digits of the base stand in the targets."""
+    rng = seeded(0)
+    for question, answer in (exocet_puzzle(rng) for _ in range(6)):
+        assert Sudoku(9).fault(question + 1, answer + 1) is None
+        assert holds_exocet(question)
+        assert answer[[0, 1]].tolist() == answer[[12, 24]].tolist()
+        assert not holds_exocet(np.where(rng.random(81) < 2 / 3, 0, question).astype(np.uint8))
+
+
+@pytest.fixture
+def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random puzzles in place of deep ones, which take a minute, and of few clues."""
+    monkeypatch.setattr(mix, "deepen", mix.random_puzzles)
+    monkeypatch.setattr(mix, "of_few_clues", lambda count, rng: [*map(tuple, mix.random_puzzles(count, rng))])
+
+
+def test_the_shares_hold_from_the_first_puzzles_on(shallow: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mix, "moved", lambda puzzles, rng: np.zeros_like(puzzles))  # marks them
+    monkeypatch.setattr(mix, "signatures", lambda questions, answers: questions.any(1))
+    deep = ~np.array([signature for signature, _ in mix.mixed_chunk(Chunk({"test": 73}, 0, 1, 0))])
+    assert (len(deep), deep.sum()) == (100, 73)
+    counts = np.arange(1, 101)
+    assert np.abs(deep.cumsum() - 0.73 * counts).max() <= 1.5
+
+
+def test_singles_solve_the_random_puzzles_with_more_clues() -> None:
+    puzzles = mix.random_puzzles(40, seeded(1))
+    questions, answers = puzzles[:, 0], puzzles[:, 1]
+    assert Sudoku(9).valid(questions + 1, answers + 1).all()
+    plain, found = ~np.array([is_minimal(*puzzle) for puzzle in puzzles]), depths(questions, answers).depth
+    assert plain.sum() > 10
+    assert set(found[plain]) == {0}
+    assert found.max() == 1
+
+
+def test_moves_are_symmetries() -> None:
+    puzzle = np.stack([DEEP, solved(DEEP)])
+    questions, answers = mix.moved(np.tile(puzzle, (20, 1, 1)), seeded(0)).swapaxes(0, 1)
+    assert len(np.unique(questions, axis=0)) == 20
+    assert Sudoku(9).valid(questions + 1, answers + 1).all()
+    assert len(set(Sudoku(9).signatures(questions + 1, answers + 1).tolist())) == 1
+
+
+def test_splits_are_disjoint_and_the_same_whatever_else_is_asked(shallow: None) -> None:
+    counts = {"train": 40, "test": 20, "validation": 10}
+    splits = mix.mixed_splits(counts, seed=3, processes=1)
+    assert {name: len(split.inputs) for name, split in splits.items()} == counts
+    joined = [np.concatenate([getattr(split, key) for split in splits.values()]) for key in ("inputs", "labels")]
+    assert len(np.unique(Sudoku(9).signatures(*joined))) == 70
+    assert Sudoku(9).valid(*joined).all()
+    alone = mix.mixed_splits({"train": 40, "test": 20}, seed=3, processes=1)
+    assert all((alone[name].inputs == splits[name].inputs).all() for name in alone)
+
+
+@pytest.mark.slow
+def test_a_lineage_gives_minimal_puzzles_of_depth_2() -> None:
+    puzzles = mix.deepen(40, Chunk(None, 0, 0, 0).rng)
+    assert hashlib.sha256(puzzles.tobytes()).hexdigest()[:16] == "CHECKSUM", "sets can be made again"
+    questions, answers = puzzles.swapaxes(0, 1)
+    assert len(puzzles) >= 40
+    assert (depths(questions, answers).depth == 2).all()
+    assert all(is_minimal(*puzzle) and holds_exocet(puzzle[0]) for puzzle in puzzles)
+    assert len(np.unique(questions, axis=0)) == len(puzzles)
+    _, counts = np.unique(solution_classes(answers), return_counts=True)
+    assert len(counts) > 1
+    assert counts.max() <= mix.PER_SOLUTION[1]
+
+
+def test_the_easy_puzzles_of_a_seed_stay_the_same() -> None:
+    made = [mix.random_puzzles(8, seeded(0)), np.array(of_few_clues(4, seeded(0))), np.array(exocet_puzzle(seeded(0)))]
+    assert hashlib.sha256(b"".join(each.tobytes() for each in made)).hexdigest()[:16] == "3a91b0adbb7b77b5"
+
+
+def test_solution_classes_are_those_of_symmetries() -> None:
+    puzzles = np.stack([solved(DEEP), solved(MIDDLE), full_grid(9, seeded(1))])
+    classes = solution_classes(puzzles)
+    assert len(set(classes.tolist())) == 3
+    for seed in range(5):
+        moved = mix.moved(np.stack([puzzles, puzzles], 1), seeded(seed))[:, 0]
+        assert (solution_classes(moved) == classes).all()
 
 
 def test_a_set_of_neighbours_is_deep_and_apart_from_barred_classes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = solve(DEEP[None]).solutions[0]
-    row = {"source": "", "question": digits(DEEP), "answer": digits(answer), "rating": "0"}
+    row = {"source": "", "question": digits(DEEP), "answer": digits(solved(DEEP)), "rating": "0"}
 
     def made(name: str, *more: str) -> np.ndarray:
         words = [str(tmp_path / "set"), "--each", "8", *more, "--output-dir", str(tmp_path / name)]
@@ -126,58 +203,3 @@ def test_a_set_of_neighbours_is_deep_and_apart_from_barred_classes(
     imported([write(tmp_path / "train.csv", [barred])], tmp_path / "barred")
     kept = solution_classes(made("apart", "--apart", str(tmp_path / "barred")))
     assert set(kept.tolist()) == classes - set(solution_classes(answers[:1]).tolist())
-
-
-@pytest.fixture(scope="module")
-def easy():
-    return mix.easy_puzzles(Chunk(0, 0, 0, 0))
-
-
-@pytest.fixture
-def shallow(monkeypatch):
-    """Random puzzles in place of deep ones, which take a minute."""
-
-    def random(task):
-        return [mix.Found(mix.DEEP, *found) for found in random_chunk(task._replace(kind=(9, None)))]
-
-    monkeypatch.setattr(mix, "deep_puzzles", random)
-    monkeypatch.setattr(mix, "WALKS", 0)
-
-
-@pytest.mark.parametrize("total", [1, 2, 7, 100, 999, 1000, 5000])
-def test_quotas_are_the_mix_to_within_one(total):
-    wanted = mix.quotas(total)
-    assert wanted.sum() == total
-    assert np.abs(wanted - total * np.array(mix.SHARES)).max() < 1
-
-
-def test_easy_puzzles_are_of_the_kinds_that_they_state(easy):
-    kinds = np.array([found.kind for found in easy])
-    questions, answers = (np.array([found.puzzle[k] for found in easy]) for k in (0, 1))
-    assert Sudoku(9).valid(questions + 1, answers + 1).all()
-    assert (Sudoku(9).signatures(questions + 1, answers + 1) == [found.signature for found in easy]).all()
-    needed = guesses(questions)
-    assert ((needed == 0) == (kinds == mix.NO_GUESS)).all()
-    assert needed.max() < mix.FEW
-    clues = (questions > 0).sum(1)
-    assert clues[kinds == mix.NO_GUESS].max() > clues[kinds == mix.FEW_GUESSES].max()
-    assert clues.min() <= 19
-
-
-def test_the_puzzles_of_a_seed_stay_the_same(easy):
-    """The sets of docs/results can be made again."""
-    digest = hashlib.sha256(b"".join(found.puzzle[0].tobytes() for found in easy)).hexdigest()
-    assert digest[:16] == "d16160ca6e8bdfca"
-
-
-def test_the_mix_is_met_and_splits_are_disjoint(shallow, monkeypatch):
-    counts = {"train": 40, "test": 20, "validation": 10}
-    splits = mix.mixed_splits(counts, seed=3, processes=1)
-    assert {name: len(split.inputs) for name, split in splits.items()} == counts
-    joined = [np.concatenate([getattr(split, key) for split in splits.values()]) for key in ("inputs", "labels")]
-    assert len(np.unique(Sudoku(9).signatures(*joined))) == 70
-    assert Sudoku(9).valid(*joined).all()
-    alone = mix.mixed_splits({"train": 40, "test": 20}, seed=3, processes=1)
-    assert all((alone[name].inputs == splits[name].inputs).all() for name in alone)
-    deep = {found.puzzle[0].tobytes() for number in range(2) for found in mix.deep_puzzles(Chunk(0, 3, 0, number))}
-    assert sum((board - 1).tobytes() in deep for board in splits["train"].inputs) >= mix.quotas(40)[mix.DEEP]

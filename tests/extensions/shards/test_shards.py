@@ -32,12 +32,8 @@ def make(words, directory, *more):
 
 @pytest.mark.parametrize("family", SETS)
 def test_the_number_of_shards_changes_nothing(tmp_path, monkeypatch, family):
-    def random(task):  # in place of deep puzzles, which take a minute
-        return [mix.Found(mix.DEEP, *found) for found in random_chunk(task._replace(kind=(9, None)))]
-
-    monkeypatch.setattr(mix, "deep_puzzles", random)
-    monkeypatch.setattr(mix, "WALKS", 0)
-    monkeypatch.setattr(mix, "CHUNK", 8)
+    monkeypatch.setattr(mix, "deepen", mix.random_puzzles)  # in place of deep puzzles, which take a minute
+    monkeypatch.setattr(mix, "FEWEST", 8)
     assert make(SETS[family], tmp_path / "alone") == 0
     for of in (1, 3):
         directory = tmp_path / f"of {of}"
