@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.real_sudoku import imported, solution_classes, write
+from benchmarks.real_sudoku import imported, write
 from datasets_gen.extensions.extreme.depth import depths
-from datasets_gen.extensions.extreme.neighbours import neighbour
+from datasets_gen.extensions.extreme.neighbours import neighbour, solution_classes
 from datasets_gen.layout import read_split, splits_of
 from datasets_gen.parallel import ordered_map, seeded
 from datasets_gen.progress import Progress

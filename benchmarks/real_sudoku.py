@@ -24,34 +24,12 @@ from pathlib import Path
 
 import numpy as np
 
-from datasets_gen.sudoku.signature import mix
+from datasets_gen.extensions.extreme.neighbours import solution_classes
 
 FIELD = 1000  # the first rows, which the field trains on
 VALIDATION = 512
 TEST = {"puzzles2_17_clue": 270, "puzzles5_forum_hardest_1905_11+": 730}
 COMMON = 8  # a class of more puzzles than this is no class of its own: its grids are highly symmetric
-
-
-def solution_classes(answers: np.ndarray) -> np.ndarray:
-    """(N,) uint64 of full grids (N, 81): equal where a symmetry maps one to the other, hardly ever elsewhere. (ours)
-
-    Two lines are a permutation of the digits, whose cycles no renaming and no move changes. Read are the cycles of
-    every pair of rows and of columns, and whether the two share a band.
-    """
-    grids, digits = answers.reshape(-1, 9, 9).astype(np.int64) - 1, np.arange(9)
-    first, second = np.triu_indices(9, 1)
-    together = (first // 3 == second // 3).astype(np.uint64)
-    classes = np.zeros(len(answers), np.uint64)
-    for lines in (grids, grids.swapaxes(1, 2)):
-        follows = np.empty((len(lines), len(first), 9), np.int64)
-        np.put_along_axis(follows, lines[:, first], lines[:, second], -1)
-        lengths = np.zeros(follows.shape, np.uint64)  # of the cycle that holds each digit
-        at = np.broadcast_to(digits, follows.shape)
-        for length in range(1, 10):
-            at = np.take_along_axis(follows, at, -1)
-            lengths[(lengths == 0) & (at == digits)] = length
-        classes += mix(mix(mix(lengths).sum(-1) + together).sum(-1))
-    return classes
 
 
 def validation_classes(classes: list[int]) -> set[int]:

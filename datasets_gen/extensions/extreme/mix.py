@@ -16,7 +16,7 @@ import numpy as np
 
 from datasets_gen.extensions.extreme.depth import depths
 from datasets_gen.extensions.extreme.exocet import exocet_puzzle, holds_exocet, place_held
-from datasets_gen.extensions.extreme.neighbours import neighbour, of_few_clues
+from datasets_gen.extensions.extreme.neighbours import neighbour, of_few_clues, solution_classes
 from datasets_gen.extensions.extreme.solver import endurance
 from datasets_gen.layout import Split
 from datasets_gen.parallel import ORDER, Chunk, distinct, seeded
@@ -35,40 +35,43 @@ FOUNDERS = 600  # random puzzles with exocets; one in twelve endures at all
 GENERATION = 300  # puzzles
 TRIED = 12_000  # neighbours for a generation, at most
 DEEP = 140.0  # endurance; published puzzles of depth 2 have 160 to 184
-PER_SOLUTION = 2, 4  # puzzles with one solution: of a generation that climbs, of all deep ones of a lineage
+PER_CLASS = 2, 4  # puzzles with solutions of one class: of a generation that climbs, of all deep ones of a lineage
 SCARCE = 10  # a lineage ends with a generation of fewer children
 
 
 def deepen(wanted: int, rng: np.random.Generator) -> np.ndarray:
-    """The puzzles (N, 2, 81) of depth 2 that a lineage finds before it has `wanted`; none where none gets deep."""
+    """Up to `wanted` puzzles (N, 2, 81) of depth 2 of one lineage; none where none gets deep."""
     members, level = [exocet_puzzle(rng) for _ in range(FOUNDERS)], 0.0
     found: list[Puzzle] = []
     while members and len(found) < wanted:
         values = np.array([endurance(*member) for member in members])
         if level < DEEP:
             level = min(max(float(np.median(values)), level + 1), DEEP)
-            met = Counter[bytes]()  # questions and solutions
+            met = Counter[bytes | int]()  # questions, and classes of solutions
         parents = [members[i] for i in np.flatnonzero(values >= level)]
-        children = _children(parents, level, met, rng)
+        most = GENERATION if level < DEEP else min(GENERATION, wanted - len(found))
+        children = _children(parents, level, most, met, rng)
         found += children if level == DEEP else []
         members = (children + parents)[:GENERATION] if len(children) >= SCARCE else []
     puzzles = np.array(found, np.uint8).reshape(-1, 2, 81)
     return puzzles[depths(puzzles[:, 0], puzzles[:, 1]).depth == 2]
 
 
-def _children(parents: list[Puzzle], level: float, met: Counter[bytes], rng: np.random.Generator) -> list[Puzzle]:
-    """New neighbours that hold an exocet and endure as much."""
+def _children(
+    parents: list[Puzzle], level: float, most: int, met: Counter[bytes | int], rng: np.random.Generator
+) -> list[Puzzle]:
+    """Up to `most` new neighbours that hold an exocet and endure as much."""
     children: list[Puzzle] = []
     for _ in range(TRIED if parents else 0):
         child = neighbour(parents[int(rng.random() * len(parents))][0], rng, place_held)
-        if child is None or not holds_exocet(child[0]):
+        if child is None or not holds_exocet(child[0]) or endurance(*child) < level:
             continue
-        question, answer = child[0].tobytes(), child[1].tobytes()
-        if met[question] or met[answer] == PER_SOLUTION[level == DEEP] or endurance(*child) < level:
+        question, (its_class,) = child[0].tobytes(), solution_classes(child[1][None]).tolist()
+        if met[question] or met[its_class] == PER_CLASS[level == DEEP]:
             continue
-        met.update((question, answer))
+        met.update((question, its_class))
         children.append(child)
-        if len(children) == GENERATION:
+        if len(children) == most:
             break
     return children
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from datasets_gen.extensions.extreme.solver import minimise, solutions
 from datasets_gen.sudoku.generate import Puzzle
+from datasets_gen.sudoku.signature import mix
 from datasets_gen.sudoku.solver import a_solution, full_grid, thin
 
 WORK = 800  # guesses after which the search for a last clue is given up
@@ -54,13 +55,13 @@ def _completed(board: np.ndarray, rng: np.random.Generator, place: Place = place
 
 
 def of_few_clues(count: int, rng: np.random.Generator) -> list[Puzzle]:
-    """Up to `count` minimal puzzles of at most `FEW` clues, with different solutions, from one walk.
+    """Up to `count` minimal puzzles of at most `FEW` clues, with solutions of different classes, from one walk.
 
     The walk starts from a random puzzle. Every other step removes two clues and adds one, until FEW are left; the other
     steps replace one. The number of clues never rises above the larger of FEW and the least so far.
     """
     question = thin(full_grid(9, rng), rng)
-    found: dict[bytes, Puzzle] = {}
+    found: dict[int, Puzzle] = {}
     for step in range(WALK):
         clues, board = np.flatnonzero(question), question.copy()
         board[clues[rng.random(len(clues)).argsort()[: 1 + (len(clues) > FEW and step % 2 == 0)]]] = 0
@@ -69,7 +70,29 @@ def of_few_clues(count: int, rng: np.random.Generator) -> list[Puzzle]:
             continue
         question = child[0]
         if np.count_nonzero(question) <= FEW:
-            found.setdefault(child[1].tobytes(), child)
+            found.setdefault(int(solution_classes(child[1][None])[0]), child)
             if len(found) == count:
                 break
     return list(found.values())
+
+
+def solution_classes(answers: np.ndarray) -> np.ndarray:
+    """(N,) uint64 of full grids (N, 81): equal where a symmetry maps one to the other, hardly ever elsewhere. (ours)
+
+    Two lines are a permutation of the digits, whose cycles no renaming and no move changes. Read are the cycles of
+    every pair of rows and of columns, and whether the two share a band.
+    """
+    grids, digits = answers.reshape(-1, 9, 9).astype(np.int64) - 1, np.arange(9)
+    first, second = np.triu_indices(9, 1)
+    together = (first // 3 == second // 3).astype(np.uint64)
+    classes = np.zeros(len(answers), np.uint64)
+    for lines in (grids, grids.swapaxes(1, 2)):
+        follows = np.empty((len(lines), len(first), 9), np.int64)
+        np.put_along_axis(follows, lines[:, first], lines[:, second], -1)
+        lengths = np.zeros(follows.shape, np.uint64)  # of the cycle that holds each digit
+        at = np.broadcast_to(digits, follows.shape)
+        for length in range(1, 10):
+            at = np.take_along_axis(follows, at, -1)
+            lengths[(lengths == 0) & (at == digits)] = length
+        classes += mix(mix(mix(lengths).sum(-1) + together).sum(-1))
+    return classes

@@ -163,10 +163,6 @@ FAULTS = [  # what is typed in place of something else, and what is said
     ("SHOWN", "optional=[x[0, 0] == answer[0, 0]]", "have several solutions even with every clue"),
     ("SHOWN", WORDS["SHOWN"], "were made before: ask for fewer"),
     ("SHOWN", "shown=[x[0, 1] == 7]", "clue 7 of cell 1 is no value of mine: 123"),
-    ("SHOWN", "shown=[x[0, 1] < x[0, 0]]", "the answer breaks lt of cells (1, 0)"),
-    ("ALWAYS", "cp.Circuit(x[0])", "no relation for circuit; write AllDifferent"),
-    ("ALWAYS", "cp.intvar(1, 3, name='y') < x[0, 0]", "y is no cell of the puzzle"),
-    ("(1, 3)", "(3,)", "grid = (3,), values = '123'; state (rows, columns)"),
     ('"123"', '"122"', "a different character for each value"),
     ('name = "mine"', 'name = "sudoku"', "name = 'sudoku' belongs to a puzzle of the package"),
     (OWN, "", "has 0 classes on Declared"),
@@ -218,15 +214,11 @@ TYPED = {
     "futoshiki": [
         ("1<2", "type 13 lines of at most 13 characters"),
         (SIGNED.replace("\n\n", "\n ^\n", 1), "^ in line 2, column 2 stands between no two cells"),
-        (SIGNED.replace(". .", ".<.", 1).replace(". .", ".x.", 1), "'x' stands where a sign or a space is expected"),
     ],
     "killer": [
         ("AAB", "type a board and a map of the cages of 6 lines of 6 cells each"),
-        (CAGED + "A=3", "cage B has no cell, or no sum"),
         (CAGED + "A=3 B=9 A=4", "type LETTER=SUM, once for each cage"),
-        (CAGED + "A=3 B=" + "9" * 5000, "is no sum of cage B"),
         (5 * "AAABBB\n" + "BAABBB\nA=3 B=9", "cage B is in two places"),
-        (". ....\n" + 5 * "......\n" + CAGED, "35 cells, [5, 6, 6, 6, 6, 6] by line"),
     ],
     "nonogram": [
         (".......... 1\n.......... 2\ncolumns: 1", "2 rows and 1 columns; type 10 and 10"),
@@ -235,7 +227,6 @@ TYPED = {
     "colouring": [
         ("0-1 1-100", "'1-100': type NODE=R|G|B or NODE-NODE, nodes from 0 to 99"),
         ("0=R 0=G", "cell 0 has two clues"),
-        (" \n", "the text names no node"),
     ],
     "kakuro": [
         (8 * "........\n" + "rows: 3 4\ncolumns:", "8 runs in rows and 8 in columns; type their sums"),
@@ -244,7 +235,6 @@ TYPED = {
     "queens": [
         (8 * "........\n" + "foo 3: 1 2", "no relation foo"),
         (8 * "........\n" + "sum_eq_1: 1 99", "type `sum_eq_1: CELL CELL…`, different cells from 0 to 63"),
-        (8 * "........\n" + "sum_eq_1: a b", "'a' is no number"),
     ],
 }
 
@@ -257,13 +247,6 @@ def test_text_that_is_no_puzzle_is_refused_in_one_line(name):
             puzzle.typed(text)
         assert words in str(raised.value)
         assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize("change", [{"values": 5}, {"lowest": "1"}, {"unique": None}])
-def test_an_edited_task_is_refused(change):
-    puzzle = drawn("queens")[0]
-    with pytest.raises(DatasetError, match="describes no puzzle"):
-        family_of(puzzle.task | change, puzzle.seq_len, puzzle.vocab_size, puzzle.structure)
 
 
 @pytest.mark.parametrize("name", ["declared-puzzle", *PAGES])
@@ -321,7 +304,6 @@ ENTRY = gym("mini_sudoku", MINI)
 @pytest.mark.parametrize(("text", "more"), [
     (json.dumps(ENTRY) + "\n", ()),
     (json.dumps([ENTRY]), ()),
-    (json.dumps([ENTRY], indent=2), ()),
     (json.dumps(ENTRY, indent=2), ()),
     (json.dumps({"metadata": json.dumps(ENTRY["metadata"])}), ()),
     (json.dumps({"metadata": {"puzzle": MINI}}), ("--tasks", "mini_sudoku")),
@@ -378,8 +360,6 @@ def test_codes_of_pencil_puzzle_bench(tmp_path):
         ("reasoning-gym", [ENTRY, {"metadata": {"puzzle": MINI}}], "line 2 does not state its kind; name it with --ta"),
         ("ppbench", [bench("sudoku", "zzzzg", 9, 9), bench("lightup", "zzzzg", 9, 9)], "--tasks: lightup, sudoku"),
         ("ppbench", [bench("lightup", "zzzzg", 9, 9)], "lightup is a declared puzzle; name a set of it: --like"),
-        ("ppbench", [bench("sudoku", "zzzz", 9, 9)], "the code has 80 cells, 9x9 are needed"),
-        ("reasoning-gym", [gym("futoshiki", MINI, constraints=[[0, 0, 0, 2, "<"]])], "joins no two neighbours"),
         ("reasoning-gym", [gym("mini_sudoku", [[1, 1, 0, 0], *MINI[1:]])], "line 1: the puzzle has no solution"),
         ("reasoning-gym", [gym("mini_sudoku", [[0] * 4] * 4)], "line 1: the puzzle has several solutions"),
     ],

@@ -3,14 +3,12 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from conftest import make_set
 from evaluators import shaken
 from torch import Tensor
 
-from datasets_gen.extensions.addition.puzzles import Addition
 from reason.cli import main
 from reason.extensions.looped.decoding import Caches, generate
 from reason.extensions.looped.model import LoopedConfig, LoopedModel, LoopedState
@@ -18,7 +16,6 @@ from reason.extensions.looped.studies.caches import answer
 from reason.models import Shape
 from reason.models.base import IGNORE, Batch
 from reason.rollout import unroll
-from reason.solve import completed
 
 SHAPE = Shape(seq_len=9, vocab_size=7)
 KINDS = {
@@ -168,23 +165,3 @@ def test_a_sum_is_typed_and_solved(tmp_path: Path, capsys: pytest.CaptureFixture
     assert told["restarts"] == 1  # a text that is written on is not tried again
     assert told["steps"][0]["halting"] is None
     assert told["answer"] == told["steps"][-1]["answer"]
-
-
-@pytest.mark.parametrize("operands", [[12, 34], [99, 99], [5, 3]])
-def test_a_causal_prompt_is_written_on_to_its_end(operands: list[int]) -> None:
-    """By a model that knows the sum, and a solver that shows what it wrote."""
-
-    class Teacher(torch.nn.Module):
-        def write_on(self, prompt: Tensor, count: int, steps: int, end: int | None) -> Tensor:
-            known = torch.from_numpy(np.where(label, label, 0)).long()[prompt.shape[1] - 1 :][:count]
-            return known[None, : known.tolist().index(end) + 1 if end in known.tolist() else None]
-
-    puzzle = Addition(2)
-    question, label = puzzle.example(operands)
-    asked = puzzle.parse("+".join(map(str, operands)))
-    done = completed(Teacher(), puzzle, asked, 2, torch.device("cpu"))
-    assert (done == question).all()
-    frames = puzzle.frames(done, label[None])
-    text = "+".join(map(str, operands)) + "= " + str(sum(operands))[::-1] + "§"
-    assert "".join(puzzle.glyphs[t] for t in frames[1] if t) == text[: puzzle.seq_len]
-    assert "".join(puzzle.glyphs[t] for t in frames[0] if t) == text.partition(" ")[0] + " "

@@ -12,9 +12,7 @@ import torch
 from evaluators import counting, evaluator_of, read
 from test_evaluator import parts_join
 
-from reason.config.overrides import override, read_config
 from reason.data import PuzzleData
-from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.suite import CONSUMERS
@@ -98,8 +96,3 @@ def test_every_part_on_the_page(sums: PuzzleData, tmp_path: Path) -> None:
     assert results["halted_by_step"] is None  # there is no head
     assert "halting head know" not in pages.check(tmp_path, results)
     assert {path.name for path in tmp_path.glob("*.png")} >= {"exits.png", "blind_spot.png"}
-
-
-def test_what_cannot_be_measured_is_refused(half: Path) -> None:
-    with pytest.raises(ConfigError, match="needs a causal model that keeps keys and values"):
-        override(read_config(half / "config.json"), {"evaluation.studies": "caches"})

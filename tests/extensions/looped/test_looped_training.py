@@ -93,9 +93,6 @@ def test_compiled_equals_eager(looped: Config, tmp_path: Path) -> None:
     assert graphs[0] == graphs[-1] > 0
 
 
-POISSON = '{"law": "poisson", "mean": 5, "max": 30}'
-
-
 def law(name: str, **numbers: float) -> RandomLoops:
     return RandomLoops(random={"law": name, **numbers})
 
@@ -147,11 +144,6 @@ def test_one_draw_depends_only_on_the_seed_and_the_number_of_the_pass() -> None:
     assert (RandomLoops(count=6).draw(7, 0, 0), RandomLoops(count=6).most) == (6, 6)
 
 
-def test_what_a_run_is_trained_for() -> None:
-    assert [config.typical for config in LAWS.values()] == [14, 7, 5, 10, 6]  # e^2.62, e², the means
-    assert law("log-normal", mean=5, sigma=0.7, max=30).typical == 30
-
-
 def small(**settings: object) -> tuple[LoopedModel, Batch]:
     model = LoopedModel(LoopedConfig(hidden_size=8, num_heads=2, dropout=0, **settings), Shape(seq_len=4, vocab_size=6))
     inputs = torch.randint(0, 6, (3, 4))
@@ -182,19 +174,6 @@ def test_the_gradient_is_that_of_the_whole_unroll(supervision: str) -> None:
     assert torch.equal(seen.before.z, x)
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(got[name], parameter.grad, atol=1e-6, rtol=1e-4, msg=name)
-
-
-@pytest.mark.parametrize(("name", "key", "value", "words"), [
-    ("stars-small", "model.kind", "recursive", "type model.gradient=all-cycles"),
-    ("stars-small", "model.h_cycles", "3", "a recursive model has it, and this one is looped"),
-    ("stars-small", "loss.weights.q_halt", "0.5", "type loss.weights.q_halt=0"),
-    ("stars-small", "balance.kind", "alg-grad-norm", "type balance.kind=fixed"),
-    ("sudoku-6x6", "rollout.loops.random", POISSON, "type model.gradient=all-cycles"),
-])  # fmt: skip
-def test_what_does_not_go_together(name: str, key: str, value: str, words: str) -> None:
-    with pytest.raises(ConfigError) as error:
-        override(preset(name).config(), {key: value})
-    assert words in str(error.value)
 
 
 def test_another_family_starts_from_its_own_defaults() -> None:

@@ -8,7 +8,6 @@ import pytest
 import reference
 import torch
 from evaluators import random_batch, shaken
-from pydantic import ValidationError
 
 from datasets_gen.structure import Structure
 from reason.dynamics.jacobian import jvp, vjp
@@ -177,15 +176,6 @@ def test_initial_weights_are_those_of_gpt() -> None:
             assert p.std().item() == pytest.approx(0.02, rel=0.05)
         else:
             assert (p == 1).all()
-
-
-def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ValidationError, match=r"type model\.causal=false"):
-        LoopedConfig(positions="rotary")
-    with pytest.raises(ValidationError, match="does not divide into 3 heads"):
-        LoopedConfig(hidden_size=16, num_heads=3)
-    with pytest.raises(ValidationError, match=r"type model\.gate=none"):
-        LoopedConfig(mixer="groups", symbols=True, causal=False, positions="none", gate="position")
 
 
 @pytest.mark.parametrize("kind", NORMS)
