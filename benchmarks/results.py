@@ -27,6 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 from plots import line_plot
 
@@ -47,7 +48,12 @@ FOLDER = "results"
 APART = ("seed", "data.directory", "data.generate", *AUTO, *keys_of(Mark.OUTSIDE))
 # settings of an evaluation that are stated elsewhere, or do not matter
 STATED = ("data.directory", *(f"evaluation.{name}" for name in ("steps", "limit", "compile", "batch_size", "boards")))
-CURVES = {"norm": ("norms", ".1f"), "r": ("radial", ".1e"), "perplexity": ("perplexity", ".1f")}  # by loop
+CURVES = {  # by loop: key and form
+    "norm": ("norms", ".1f"),
+    "r": ("radial", ".1e"),
+    "perplexity": ("perplexity", ".1f"),
+    "gate": ("gate", ".4f"),
+}
 EXTRA = ("highest_q", "held")  # shares at the last step, where a run has them
 Json = dict[str, Any]
 
@@ -83,6 +89,7 @@ def keep(folder: Path) -> Json:
         **({"norms": mean_norms(spots["by_loop"])} if spots else {}),
         **({"radial": {str(t): spots["by_loop"][t - 1]["r"] for t in shown(len(spots["by_loop"]))}} if spots else {}),
         **({"perplexity": {str(t): round(text[t - 1], 3) for t in shown(results["steps"])}} if text else {}),
+        **({"gate": gate_gains(results["exits"])} if "exits" in results else {}),
         **({"restarts": {kind: varied["rows"] for kind, varied in restarts.items()}} if restarts else {}),
     }
 
@@ -90,6 +97,16 @@ def keep(folder: Path) -> Json:
 def mean_norms(by_loop: list[Json]) -> Json:
     """Mean norm of a token's state after 1, 2, 4, … loops and the last."""
     return {str(t): round(by_loop[t - 1]["norm"]["mean"], 3) for t in shown(len(by_loop))}
+
+
+def gate_gains(exits: Json) -> Json:
+    """Cross-entropy of the exit gate less that of fixed loops, which are mixed to the same mean number."""
+
+    def at(mean: float, points: list[Json]) -> float:
+        means, losses = zip(*sorted((point["mean_loops"], point["ce"]) for point in points), strict=True)
+        return float(np.interp(mean, means, losses))
+
+    return {f"{mean:g}": round(at(mean, exits["gate"]) - at(mean, exits["fixed"]), 5) for mean in (2.5, 3.0, 3.5)}
 
 
 def spent(run: Path, config: Json) -> tuple[int, float]:
@@ -186,7 +203,7 @@ def quoted(home: Path, asked: str) -> str:
 
     WHAT is a supervision step (exact), `highest_q` (exact), `held` (the rules, at any step), `K:way` (exact of K
     restarts under symmetries; `K:way:noise` and `K:way:initial` of others), `norm:K`, `r:K` (mean |cos| of the loss
-    gradient and the state), `perplexity:K`, `minutes`, `parameters` or `puzzles` (n). The keys choose the row: `on`
+    gradient and the state), `perplexity:K`, `gate:MEAN` (nats against fixed loops), `minutes`, `parameters` or `puzzles` (n). The keys choose the row: `on`
     (data set), `of` (preset), `n` (puzzles), `with` and `without` (settings, separated by +).
     """
     file, what, *pairs = asked.split()
