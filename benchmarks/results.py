@@ -203,8 +203,9 @@ def quoted(home: Path, asked: str) -> str:
 
     WHAT is a supervision step (exact), `highest_q` (exact), `held` (the rules, at any step), `K:way` (exact of K
     restarts under symmetries; `K:way:noise` and `K:way:initial` of others), `norm:K`, `r:K` (mean |cos| of the loss
-    gradient and the state), `perplexity:K`, `gate:MEAN` (nats against fixed loops), `minutes`, `parameters` or `puzzles` (n). The keys choose the row: `on`
-    (data set), `of` (preset), `n` (puzzles), `with` and `without` (settings, separated by +).
+    gradient and the state), `perplexity:K`, `gate:MEAN` (nats against fixed loops), `minutes`, `parameters` or
+    `puzzles` (n). The keys choose the row: `on` (data set), `of` (preset), `n` (puzzles), `with` and `without`
+    (settings, separated by +).
     """
     file, what, *pairs = asked.split()
     keys = dict(pair.split("=", 1) for pair in pairs)
