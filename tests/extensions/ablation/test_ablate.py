@@ -177,7 +177,7 @@ def test_it_trains_evaluates_and_says_what_failed(sudoku_4x4: Path, within: Path
     def begun() -> list[int]:
         return [path.stat().st_mtime_ns for path in sorted(runs.glob("*/config.json"))]
 
-    first, stamps = output(words, "h_cycles=1", "all at 0 %", "exact 0.0%; 2 of 2 runs"), begun()
+    first, stamps = output(words, "h_cycles=1  begins, log", "all at 0 %", "exact 0.0%; 2 of 2 runs"), begun()
     assert len(stamps) == 2
     again = output(words)
     assert [line for line in first.splitlines() if "-seed0  " not in line] == again.splitlines()
