@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from datasets_gen import importers, show, verify
+from datasets_gen import importers, verify
 from datasets_gen.arguments import INTERRUPTED
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze import generate as maze
@@ -30,7 +30,7 @@ Every command has its own --help with examples. The same options and seed give t
 
 NOTHING_WRITTEN = ": nothing was written"
 COMMANDS: list[Callable[[argparse._SubParsersAction], None]] = [  # each adds a command or several
-    module.add_parser for module in (sudoku, maze, importers, show, verify)
+    module.add_parser for module in (sudoku, maze, importers, verify)
 ]
 FILES: dict[str, Callable[[argparse._SubParsersAction, str], None]] = {}  # the same of a file, by the end of its name
 

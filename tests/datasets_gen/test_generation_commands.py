@@ -98,19 +98,6 @@ def test_a_full_disk_leaves_nothing(tmp_path, capsys, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_sets_are_compared(tmp_path, capsys):
-    make(tmp_path / "one", size=6, train=100)
-    make(tmp_path / "two", "--clues", "20", size=6, train=100)
-    make(tmp_path / "small", size=4)
-    capsys.readouterr()
-    assert main(["show", str(tmp_path / "one"), "--against", str(tmp_path / "two")]) == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if "clues: train" in line and "two/train" in line]
-    assert len(lines) == 1
-    assert f"against {tmp_path / 'two'}/train (mean 20, n 100): D 1.000" in lines[0]
-    assert main(["show", str(tmp_path / "one"), "--against", str(tmp_path / "small")]) == 1
-    assert "another puzzle" in capsys.readouterr().err
-
-
 BUSY = """
 import ctypes, multiprocessing, os, sys
 from datasets_gen import parallel

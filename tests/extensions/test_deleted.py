@@ -24,6 +24,11 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "export": (["export", "run", "out"], 2, "unknown command export"),
     "extreme": (["generate", "sudoku", "--mix", "extreme", "--output-dir", "set"], 1, "no extension has such a mix"),
     "figures": (["figures", "run"], 2, "unknown command figures"),
+    "graph": (
+        ["train", "sudoku-4x4", "data=whole", "training.compile=graph"],
+        1,
+        "the extension graph is needed",
+    ),
     "kernels": (
         ["train", "sudoku-4x4", "data=whole", "model.fused=true"],
         1,
@@ -37,6 +42,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "play": (["play"], 2, "unknown command play"),
     "studies": (["evaluate", "run", "evaluation.studies=policies"], 1, "unknown study policies"),
     "shards": (["generate", "merge", "set"], 2, "unknown command merge"),
+    "show": (["generate", "show", "set"], 2, "unknown command show"),
     "text": (["generate", "text", "a.txt", "--output-dir", "set"], 2, "unknown command text"),
     "torchrun": (["WORLD_SIZE=2", "train", "sudoku-4x4"], 1, "the extension torchrun is needed"),
     "trackers": (
@@ -48,7 +54,6 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
 DECLARED = [  # what else needs declared puzzles: a preset, a set of them, a mixer
     (["train", "sudoku-4x4", "model.mixer=relations"], 1, "local, groups; got relations"),
     (["train", "killer"], 1, "unknown preset killer"),
-    (["generate", "show", "killer"], 1, "no puzzle family for task {'name': 'killer'}"),
     (["generate", "verify", "killer"], 0, "warning: only the layout was checked: no puzzle family for task"),
 ]
 

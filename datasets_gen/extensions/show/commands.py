@@ -1,4 +1,4 @@
-"""`python -m datasets_gen show`: a puzzle drawn, and the set's statistics."""
+"""The command `show`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from datasets_gen.arguments import add_command
+from datasets_gen.commands import COMMANDS
 from datasets_gen.layout import DatasetError, Metadata, Split, read_split, splits_of, unscored_as_pad
 from datasets_gen.pictures import SERIES, board_picture
 from datasets_gen.puzzles import Puzzle, puzzle_of
@@ -173,3 +174,6 @@ def _picture(
         figure.savefig(path, dpi=110)
     except ValueError as error:  # no kind of picture that matplotlib writes
         raise DatasetError(f"--png {path}: {error}") from None
+
+
+COMMANDS.append(add_parser)
