@@ -18,7 +18,8 @@ from reason.presets import preset
 from reason.runs.build import resume, start
 from reason.runs.directory import PACKED, is_archive, newest_run
 from reason.training.checkpoint import readable
-from reason.training.loop import Outcome, Trainer
+from reason.training.interrupt import Outcome
+from reason.training.loop import Trainer
 from reason.training.world import goes_on
 
 PARSER = Parser("train.py")  # the options are described in reason.cli.help

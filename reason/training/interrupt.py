@@ -5,9 +5,16 @@ from __future__ import annotations
 import signal
 import threading
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 WARNINGS = ("SIGTERM", "SIGUSR1", "SIGUSR2")  # a cluster's, before it takes the machine back; Windows lacks two
+
+
+class Outcome(NamedTuple):
+    """The last optimizer step, and what stopped training (None: it is finished)."""
+
+    step: int
+    stopped_by: str | None
 
 
 class StopRequest:

@@ -12,7 +12,7 @@ import contextlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -30,7 +30,7 @@ from reason.training.accelerate import accelerate, compile_networks
 from reason.training.ema import Ema
 from reason.training.form import Form, Numbers, form_of, on_device
 from reason.training.generators import draw_apart, seeds
-from reason.training.interrupt import StopRequest
+from reason.training.interrupt import Outcome, StopRequest
 from reason.training.log import Meters, log_line, open_log
 from reason.training.monitor import Reading, validate
 from reason.training.optim import Optimizers, unscaled_gradient
@@ -39,13 +39,6 @@ from reason.training.world import World
 
 if TYPE_CHECKING:
     from reason.evaluation.monitor import SplitMonitor
-
-
-class Outcome(NamedTuple):
-    """The last optimizer step, and what stopped training (None: it is finished)."""
-
-    step: int
-    stopped_by: str | None
 
 
 class Trainer:
@@ -82,6 +75,7 @@ class Trainer:
         self.scaling = LossScaling(self.device, model.products or model.dtype)
         self.optimizers = Optimizers(model, config.optimizer, self.scaling)
         self.numbers = Numbers(self.device, on_device(self.device) and not self.optimizers.fused)
+        self.queue = extension("graph", "capture").Captured(self) if training.compile == "graph" else self.compute
         self.ema = None if config.ema.decay is None else Ema(model, config.ema)
         balanced = config.balance.kind == "alg-grad-norm"  # else λ = loss.weights
         self.balancer = AlgGradNorm(config, self.device) if balanced else None
@@ -91,23 +85,20 @@ class Trainer:
         self.index = 0  # supervision steps taken
         self.seconds = 0.0
         self.best: Reading | None = None
-        self.queue = extension("graph", "capture").Captured(self) if training.compile == "graph" else self.compute
         self.log_position = 0  # bytes of metrics.jsonl at the newest checkpoint
         self.saved: int | None = None  # the step of the newest checkpoint
 
     def optimizer_step(self) -> Tensor:
         """N_grad supervision steps, the mean of their gradients, one update; returns the gradient norm."""
-        form, numbers = form_of(self), self.numbers.of(self)
-        every = self.config.rollout.carry == "persistent"  # else puzzles are drawn where a loader batch begins
+        form, every = form_of(self), self.config.rollout.carry == "persistent"  # else where a loader batch begins
         groups = [self.samplers[s.turn].groups() for s in form.supervisions if every or s.begins]
-        norm = self.queue(form, numbers, groups)
+        norm = self.queue(form, self.numbers.of(self), groups)
         self.index, self.step = self.index + len(form.supervisions), self.step + 1
         return norm
 
     def compute(self, form: Form, numbers: Mapping[str, float | Tensor], groups: list[Tensor]) -> Tensor:
         """What the device does in an optimizer step; groups: those (B,) of each batch that is drawn."""
-        model, balancer, drawn = self.model, self.balancer, iter(groups)
-        loss, rollout = self.config.loss, self.config.rollout
+        model, balancer, rollout, drawn = self.model, self.balancer, self.config.rollout, iter(groups)
         if form.frozen:
             model.freeze_embedding()
         weights = balancer.weights(form.terms) if balancer else {name: numbers[name] for name in form.terms}
@@ -117,7 +108,7 @@ class Trainer:
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
                 draw = lambda: self.world.mine(self.samplers[turn].batch(next(drawn)))  # noqa: B023, E731
                 self.carries[turn], unroll = supervise(model, self.carries[turn], draw, rollout, loops, begins)
-                terms = evaluate_terms(unroll, loss, weights)
+                terms = evaluate_terms(unroll, self.config.loss, weights)
                 if measured and balancer is not None:
                     at = model.balance_weights(), self.scaling.factor(self.device)
                     balancer.update(self.step, terms, lambda loss: unscaled_gradient(loss, *at), self.world.mean)  # noqa: B023
