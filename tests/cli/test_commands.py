@@ -49,6 +49,7 @@ def test_without_data_a_preset_makes_its_set_once(here: Path) -> None:
     assert "making it" not in output(["train", "sudoku-4x4", *NARROW, "seed=1"])
     assert {path.name for path in (here / "runs").iterdir()} == {"sudoku-4x4-1", "sudoku-4x4-2"}
     assert "taking the newest: runs/sudoku-4x4-2" in " ".join(output("evaluate steps=1").split())
+    refusal("train --resume", "runs/sudoku-4x4-2 is finished")
 
 
 def test_seeds_reproduce(sudoku_4x4: Path, here: Path) -> None:

@@ -218,6 +218,7 @@ TYPED = {
     "killer": [
         ("AAB", "type a board and a map of the cages of 6 lines of 6 cells each"),
         (CAGED + "A=3 B=9 A=4", "type LETTER=SUM, once for each cage"),
+        (CAGED + "A=3 B=9.5", "'9.5' is no sum of cage B; type a whole number"),
         (5 * "AAABBB\n" + "BAABBB\nA=3 B=9", "cage B is in two places"),
     ],
     "nonogram": [
