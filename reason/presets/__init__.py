@@ -97,9 +97,9 @@ load_parts("presets")
 def preset(name: str) -> Preset:
     """The preset of that name, or of the function NAME in `FILE.py:NAME`; ConfigError where there is none."""
     if (recipe := own_recipe(name)) is not None:
-        made = recipe()
+        made = recipe if isinstance(recipe, type) else recipe()
         if not isinstance(made, Config):
-            mend = "a preset returns a config: derive(Config(), {…})"
+            mend = "a preset returns a config: derive(Config(), {…}); a class is named by model.kind"
             raise ConfigError(f"{name} returned {type(made).__name__}; {mend}")
         plain = name.rpartition(":")[2].replace("_", "-")
         shape = BASES["sudoku-9x9"].shape
