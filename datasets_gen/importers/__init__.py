@@ -166,8 +166,8 @@ FORMATS |= {
         _from_tables,
         """\
   Sudoku-Extreme   data set sapientinc/sudoku-extreme, files train.csv and test.csv
-                   python -m datasets_gen import sudoku-csv train.csv test.csv --subsample 1000 --seed 0
-                     --output-dir data/sudoku-1k
+                   python -m datasets_gen import sudoku-csv train.csv test.csv --subsample 1000 \\
+                       --output-dir data/sudoku-1k
                    other CSV files, and texts of Sudokus such as .sdm; where there are no answers, a solver finds them
 """,
         DRAWN,
