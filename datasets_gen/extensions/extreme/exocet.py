@@ -77,17 +77,18 @@ def exocet_puzzle(rng: np.random.Generator) -> Puzzle:
         answer[TARGETS] = answer[BASE]
         answer = a_solution(answer, rng)
         # Other candidates of the base: a digit that a cross-line holds in the band is covered by the other two.
-        more = np.setdiff1d(answer[[11, 20, 3, 6]], answer[[*BASE, 2, *COMPANIONS]])
-        more = more[rng.random(len(more)).argsort()][: 1 + int(rng.random() * 2)]
-        base = np.isin(answer, [*answer[BASE], *more])
-        needed = BELOW & ~base
-        needed[COMPANIONS] = True
-        for digit in set(range(1, 10)) - set(answer[base].tolist()):  # the base sees every other digit
-            needed |= (answer == digit) & (FIRST_ROW if rng.random() < 0.5 else FIRST_BOX)
+        more = {*answer[[11, 20, 3, 6]].tolist()} - {*answer[[*BASE, 2, *COMPANIONS]].tolist()}
+        order = rng.random(len(more)).argsort()[: 1 + int(rng.random() * 2)]
+        base = np.isin(answer, [*answer[BASE], *np.array(sorted(more), np.uint8)[order]])
         question = answer.copy()
         question[BASE + TARGETS] = question[SEEN & base] = 0
-        if search(question, 2, NO_CAP, np.zeros((2, 9, 3), np.uint32))[0] == 1:
-            order = rng.random(81).argsort()
-            minimise(question, answer, order[~needed[order]])
-            if holds_exocet(question):
-                return question, answer
+        if not holds_exocet(question) or search(question, 2, NO_CAP, np.zeros((2, 9, 3), np.uint32))[0] > 1:
+            continue
+        needed = BELOW & ~base
+        needed[COMPANIONS] = True
+        for digit in sorted(set(range(1, 10)) - set(answer[base].tolist())):  # the base sees every other digit
+            needed |= (answer == digit) & (FIRST_ROW if rng.random() < 0.5 else FIRST_BOX)
+        order = (rng.random(81) + base).argsort()
+        minimise(question, answer, order[~needed[order]])
+        if holds_exocet(question):
+            return question, answer

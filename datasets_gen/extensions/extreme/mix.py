@@ -31,11 +31,12 @@ LINEAGES = 10  # each gives at most its share of a split's deep puzzles if there
 MOST = 500  # and at most so many
 FEWEST = 40  # deep puzzles that may share their lineage, in small splits
 
-FOUNDERS = 600  # random puzzles with exocets; one in twelve endures at all
+FOUNDERS = 1_000  # puzzles with exocets; one in fifteen endures at all
 GENERATION = 300  # puzzles
 TRIED = 12_000  # neighbours for a generation, at most
 DEEP = 140.0  # endurance; published puzzles of depth 2 have 160 to 184
-PER_CLASS = 2, 4  # puzzles with solutions of one class: of a generation that climbs, of all deep ones of a lineage
+PER_SOLUTION = 2  # puzzles of a generation that climbs
+PER_CLASS = 4  # deep puzzles of a lineage with solutions of one class
 SCARCE = 10  # a lineage ends with a generation of fewer children
 
 
@@ -47,7 +48,7 @@ def deepen(wanted: int, rng: np.random.Generator) -> np.ndarray:
         values = np.array([endurance(*member) for member in members])
         if level < DEEP:
             level = min(max(float(np.median(values)), level + 1), DEEP)
-            met = Counter[bytes | int]()  # questions, and classes of solutions
+            met = Counter[bytes | int]()  # questions, and solutions or their classes
         parents = [members[i] for i in np.flatnonzero(values >= level)]
         most = GENERATION if level < DEEP else min(GENERATION, wanted - len(found))
         children = _children(parents, level, most, met, rng)
@@ -66,10 +67,11 @@ def _children(
         child = neighbour(parents[int(rng.random() * len(parents))][0], rng, place_held)
         if child is None or not holds_exocet(child[0]) or endurance(*child) < level:
             continue
-        question, (its_class,) = child[0].tobytes(), solution_classes(child[1][None]).tolist()
-        if met[question] or met[its_class] == PER_CLASS[level == DEEP]:
+        question, answer = child[0].tobytes(), child[1].tobytes()
+        alike = int(solution_classes(child[1][None])[0]) if level == DEEP else answer
+        if met[question] or met[alike] == (PER_CLASS if level == DEEP else PER_SOLUTION):
             continue
-        met.update((question, its_class))
+        met.update((question, alike))
         children.append(child)
         if len(children) == most:
             break
