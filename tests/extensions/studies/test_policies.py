@@ -105,14 +105,6 @@ def test_the_table_has_every_signal_and_no_q_without_a_head() -> None:
     assert names == ["fixed 1", "fixed, calibrated", "margin, calibrated", "residual, calibrated"]
 
 
-def test_the_frontier_runs_from_one_step_to_all() -> None:
-    seen = columns(6, 30)
-    for signal in ("q", "fixed"):
-        points = P.frontier(seen, signal)
-        assert (points[0]["mean_steps"], points[-1]["mean_steps"]) == (1, 6)
-        assert points[-1]["exact"] == pytest.approx(seen["exact"][-1].mean())
-
-
 def test_policies_are_calibrated_on_the_validation_split(monitored_4x4: Path) -> None:
     data = PuzzleData(monitored_4x4, "test")
     policies = read(small(data.shape, hidden_size=4), data, 2, 4, studies="policies")["policies"]
