@@ -18,6 +18,11 @@ def test_the_textbook_cubic() -> None:
     assert positive.tolist() == [1, 1, 1]
 
 
+def test_a_map_that_satisfies_the_penalty_and_is_unstable() -> None:
+    """tr J/K = −0.5 < 1, so Δ₁ > 0 and RH stable is 0; yet one direction grows, and Δ₂ says so."""
+    assert signs([[1.5, 0.0], [0.0, -2.5]]) == [1, -1]
+
+
 @settings(max_examples=40)
 @given(size=st.integers(1, 6), seed=st.integers(0, 10_000), shift=st.floats(-2, 2))
 def test_determinants_are_minors_of_the_hurwitz_matrix_and_say_what_the_eigenvalues_say(
