@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from datasets_gen.compiled import compiled
-from datasets_gen.extensions.extreme.solver import NO_CAP, minimise, search
+from datasets_gen.extensions.extreme.solver import minimise, solutions
 from datasets_gen.sudoku.generate import Puzzle
 from datasets_gen.sudoku.solver import BITS, a_solution, masks
 from datasets_gen.sudoku.tables import geometry
@@ -82,7 +82,7 @@ def exocet_puzzle(rng: np.random.Generator) -> Puzzle:
         base = np.isin(answer, [*answer[BASE], *np.array(sorted(more), np.uint8)[order]])
         question = answer.copy()
         question[BASE + TARGETS] = question[SEEN & base] = 0
-        if not holds_exocet(question) or search(question, 2, NO_CAP, np.zeros((2, 9, 3), np.uint32))[0] > 1:
+        if not holds_exocet(question) or solutions(question, limit=2)[0][1].any():
             continue
         needed = BELOW & ~base
         needed[COMPANIONS] = True

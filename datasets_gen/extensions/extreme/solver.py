@@ -19,7 +19,7 @@ import numpy as np
 from datasets_gen.compiled import compiled
 from datasets_gen.sudoku.tables import geometry
 
-NO_CAP = 1 << 40
+NO_CAP = 1 << 40  # of solutions or of guesses
 PASSES = 8  # of trial and error, over which the candidates that it leaves are averaged
 
 # Tables by a row or a pattern, both of 9 bits
@@ -317,7 +317,7 @@ def endurance(board, solution):
     return total / PASSES
 
 
-def solutions(board: np.ndarray, limit: int = 1 << 40, cap: int = NO_CAP) -> tuple[np.ndarray, bool]:
+def solutions(board: np.ndarray, limit: int = NO_CAP, cap: int = NO_CAP) -> tuple[np.ndarray, bool]:
     """(2, 81, 9) bool: the digits that stand in a cell in one solution or more, in two or more; are they all?
 
     The search ends after `limit` solutions or `cap` guesses.
