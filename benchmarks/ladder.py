@@ -1,0 +1,92 @@
+"""One rung of the ladder of trainings that need a GPU for minutes at a time (docs/log/papers.md).
+
+    python benchmarks/ladder.py trm-mlp --out OUT --minutes 12 [section.key=value …]
+    python benchmarks/ladder.py trm-mlp --out OUT --minutes 12 --parts OUT/trm-mlp.tar.gz.*      goes on, on any card
+
+Trains for so many minutes, then packs the run into parts of 15 MiB below OUT and evaluates it: OUT/RUNG.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+REAL = "data=data/sudoku-real-1k"  # the field's 1,000 puzzles; their symmetries are drawn in training
+FAST = ["training.precision=bf16", "training.compile=graph"]
+# The most sample-efficient recipe that is known for TRM's network, as far as our settings have it.
+MUON = [
+    "optimizer.kind=muon", "optimizer.eps=none", "optimizer.muon_lr=0.02", "optimizer.lr=1e-4",
+    "optimizer.weight_decay=0.005", "optimizer.schedule.kind=cosine", "optimizer.grad_clip=1", "ema.decay=0.9",
+    "model.activation=tanh", "data.augment=true",
+]  # fmt: skip
+EQUAL = [  # of TRM-128 and CMM-128: 20 million puzzle-steps
+    "model.mixer=mlp", "model.positions=none", "model.num_layers=1", "model.repeats=2", "model.h_cycles=2",
+    "model.l_cycles=4", "training.batch_size=768", "training.steps=26042", "rollout.grad_steps=1",
+    "rollout.accum_steps=1", "rollout.carry=persistent", "rollout.staggered=true",
+]  # fmt: skip
+TRM_512 = ["model.h_cycles=6", "model.l_cycles=9", "training.batch_size=384", "training.steps=8000", *MUON]
+RUNGS = {  # preset and settings, in the order of the ladder; the first is benchmarks/gpu.py
+    "trm-mlp": ["trm-mlp-sudoku", REAL, *TRM_512],
+    "trm-att": ["trm-att-sudoku", REAL, *TRM_512],
+    "trm-128": ["cmm-9-2", REAL, *EQUAL, *MUON],
+    "cmm-128": ["cmm-10-5", REAL, *EQUAL, "model.noise=none"],
+    "cmm-128-nsde": ["cmm-10-5", REAL, *EQUAL],
+    "stars-512": ["stars-jsrr"],
+    "maze-att": ["trm-att-maze"],
+}
+PART = 15 * 2**20  # bytes
+
+
+def train(words: list[str], run: Path, minutes: float, parts: list[Path]) -> None:
+    """Begin the run, or go on with the one in the parts."""
+    if parts and not run.exists():
+        archive = run.with_name(f"{run.name}.tar.gz")
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        archive.write_bytes(b"".join(part.read_bytes() for part in sorted(parts)))
+        words = [str(archive), f"run={run}", "--resume"]
+    else:
+        words = ["--resume", f"run={run}"] if run.exists() else [*words, f"run={run}"]
+    reason("train", *words, "--max-minutes", f"{minutes}")
+
+
+def pack(run: Path, out: Path) -> None:
+    """The run in parts of at most PART bytes."""
+    archive = out / f"{run.name}.tar.gz"
+    reason("pack", str(run), str(archive))
+    content = archive.read_bytes()
+    archive.unlink()
+    for number, start in enumerate(range(0, len(content), PART)):
+        (out / f"{archive.name}.{number:02}").write_bytes(content[start : start + PART])
+
+
+def reason(*words: str) -> None:
+    """One command; its failure ends this one."""
+    subprocess.run([sys.executable, "-m", "reason", *words], check=True)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rung", choices=RUNGS)
+    parser.add_argument("settings", nargs="*", metavar="section.key=value")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=11)
+    parser.add_argument("--parts", type=Path, nargs="*", default=[], metavar="PART")
+    parser.add_argument("--evaluate", default="steps=64 evaluation.limit=1000", help="settings of the evaluation")
+    a = parser.parse_intermixed_args(argv)
+    run = Path("runs") / a.rung
+    a.out.mkdir(parents=True, exist_ok=True)
+    given = {setting.partition("=")[0] for setting in a.settings}
+    words = [word for word in (*RUNGS[a.rung], *FAST) if word.partition("=")[0] not in given]
+    train([*words, *a.settings], run, a.minutes, a.parts)
+    pack(run, a.out)
+    reason("evaluate", str(run), *a.evaluate.split())
+    newest = max((run / "evaluation").glob("*/results.json"), key=lambda file: file.stat().st_mtime)
+    shutil.copy(newest, a.out / f"{a.rung}.json")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
