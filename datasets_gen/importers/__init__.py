@@ -1,4 +1,4 @@
-"""`python -m datasets_gen import` and `export`: puzzle sets made elsewhere, and CSV files written from ours."""
+"""`python -m datasets_gen import`: puzzle sets made elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from datasets_gen.arguments import add_command, described, whole_number
-from datasets_gen.importers.tables import read_table, write_table
+from datasets_gen.importers.tables import read_table
 from datasets_gen.layout import (
     SHARED,
     SPLITS,
@@ -29,10 +29,8 @@ from datasets_gen.layout import (
     splits_of,
     write_dataset,
 )
-from datasets_gen.maze import Maze
 from datasets_gen.plugins import load_parts
-from datasets_gen.puzzles import known_puzzle, puzzle_of, structure_of
-from datasets_gen.sudoku import Sudoku
+from datasets_gen.puzzles import known_puzzle, structure_of
 from datasets_gen.verify import repeated
 from datasets_gen.version import __version__
 
@@ -63,7 +61,7 @@ BESIDE: dict[str, Callable[[Path], Any]] = {}  # files of a set, beside its spli
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add the commands `import` and `export`."""
+    """Add the command `import`."""
     load_parts("importers")
     description = "Reads puzzles made elsewhere from local files into the layout."
     epilog = EXAMPLES.format("".join(dict.fromkeys(form.example for form in FORMATS.values())))
@@ -76,13 +74,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         own.add_argument("--split", choices=SPLITS, help="the split that all sources belong to")
         for option, settings in form.options.items():
             own.add_argument(f"--{option}", **settings)
-
-    description = "Writes Sudoku or mazes as CSV: source, question, answer, rating."
-    epilog = "example:\n  python -m datasets_gen export data/sudoku --split test --output test.csv"
-    parser = add_command(commands, "export", run_export, "write a split as the published CSV", description, epilog)
-    parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
-    parser.add_argument("--split", help="train, validation or test (default: the first of the set)")
-    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="a file that does not exist yet")
 
 
 def run_import(options: argparse.Namespace) -> None:
@@ -189,17 +180,6 @@ FORMATS |= {
         sources="a folder, which has its own splits",
     ),
 }
-
-
-def run_export(options: argparse.Namespace) -> None:
-    """Write the CSV of a set of Sudoku or mazes."""
-    name = options.split or next(iter(splits_of(options.directory)), "train")
-    metadata, split = read_split(options.directory, name)
-    puzzle = puzzle_of(metadata)
-    if not isinstance(puzzle, Sudoku | Maze):
-        raise DatasetError(f"{options.directory} holds {puzzle.task['name']}; only Sudoku and mazes are written as CSV")
-    write_table(options.output, puzzle, metadata, split, name)
-    print(f"{options.output}: {len(split.inputs):,} puzzles of {options.directory}, split {name}")
 
 
 def placed(sources: list[Path], split: str | None, hints: Mapping[str, str] = HINTS) -> dict[str, list[Path]]:

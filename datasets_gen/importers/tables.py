@@ -1,4 +1,4 @@
-"""CSV of Sudokus and mazes, in and out: source, question, answer, rating, as Sudoku-Extreme and Maze-Hard have them."""
+"""CSV of Sudokus and mazes: source, question, answer, rating, as Sudoku-Extreme and Maze-Hard have them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets_gen.family import Puzzle
-from datasets_gen.layout import MOST, DatasetError, Metadata, Split, text_file
+from datasets_gen.layout import MOST, DatasetError, Split, text_file
 from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.sudoku.tables import BOXES
@@ -112,23 +112,6 @@ def stacked(parts: list[np.ndarray]) -> np.ndarray:
     )
 
 
-def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Split, name: str) -> None:
-    """The CSV of the split `name`, as published, in a file that does not exist yet."""
-    if split.inputs.min(initial=1) < 1 or split.labels.min(initial=1) < 1:
-        raise DatasetError(f"split {name}: token 0 or -100 is no cell of a {puzzle.name}")
-    style = metadata.provenance.get("styles", {}).get(name, {})
-    glyphs = np.array(list(puzzle.characters))
-    glyphs[1] = style.get("blank", glyphs[1])
-    owner = np.repeat(np.arange(len(split.puzzle_indices) - 1), np.diff(split.puzzle_indices))
-    with path.open("x", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator=style.get("line_end", "\n"))
-        writer.writerow(COLUMNS)
-        for puzzle_index, *boards in zip(owner, split.inputs, split.labels, strict=True):
-            source = "" if split.sources is None else metadata.sources[split.sources[puzzle_index]]
-            rating = "" if split.ratings is None else _written(split.ratings[puzzle_index])
-            writer.writerow([source, *("".join(glyphs[tokens]) for tokens in boards), rating])
-
-
 def _rating(text: str, where: str) -> float:
     """A rating; NaN for an empty field."""
     try:
@@ -147,11 +130,6 @@ def _ratings(ratings: list[float]) -> np.ndarray | None:
         return None
     whole = (values == np.floor(values)).all() and values.max() <= MOST
     return values.astype(np.int32) if whole else values
-
-
-def _written(rating: np.generic) -> str:
-    """A rating as `_rating` reads it."""
-    return "" if np.isnan(rating) else repr(rating.item()).removesuffix(".0")
 
 
 def _tokens(texts: list[str], puzzle: Sudoku | Maze, column: str, path: Path) -> np.ndarray:

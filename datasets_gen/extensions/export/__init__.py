@@ -1,0 +1,1 @@
+"""Sets of Sudokus and mazes as the published CSV."""
