@@ -79,7 +79,7 @@ def _greet(trainer: Trainer) -> None:
     groups, own = trainer.data.groups, config.data.generate.get("train", 0)
     steps = f"{config.training.steps} steps ({config.drawn / groups:,.4g} epochs of {groups:,} puzzles)"
     size = f"{steps}, {trainer.model.parameter_count():,} parameters"
-    how = ", compiled" if config.training.compile == "inductor" else ""
+    how = {"inductor": ", compiled", "graph": ", compiled, as graphs"}.get(config.training.compile, "")
     print(f"run {trainer.run}: {size}, {trainer.model.computes_in} on {trainer.device}{how}")
     if "published" in config.data.generate and groups != own:
         print(f"warning: {config.name} states its length for {own:,} puzzles: {config.drawn / own:,.4g} epochs of them")
