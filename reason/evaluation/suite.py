@@ -25,7 +25,7 @@ CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with 
     Boards: lambda evaluator: evaluator.puzzle and evaluator.puzzle.characters,  # of tokens that can be drawn
 }
 SECTIONS = [BY_STEP, TRAINING]  # the page has them by their `place`
-ELSEWHERE = ("boards", "training")  # not in results.json, but in boards.json and metrics.jsonl
+FILES = ["boards"]  # not in results.json, but in NAME.json; training is in metrics.jsonl
 load_parts("report")
 
 
@@ -42,10 +42,10 @@ def sections_of(results: Results) -> list[Section]:
 
 def write_report(folder: Path, results: Results) -> None:
     """Write results.json, boards.json, accuracy_by_step.csv, every section's PNGs, and report.html to `folder`."""
-    numbers = {key: value for key, value in results.items() if key not in ELSEWHERE}
+    numbers = {key: value for key, value in results.items() if key not in (*FILES, "training")}
     (folder / "results.json").write_text(json.dumps(numbers, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    if results.get("boards"):
-        (folder / "boards.json").write_text(json.dumps(results["boards"], allow_nan=False) + "\n", encoding="utf-8")
+    for name in filter(results.get, FILES):
+        (folder / f"{name}.json").write_text(json.dumps(results[name], allow_nan=False) + "\n", encoding="utf-8")
     by_step = {key: values for key, values in results.items() if key.endswith("_by_step") and values}
     header = ["step", *(key.removesuffix("_by_step") for key in by_step)]
     lines = zip(range(1, results["steps"] + 1), *by_step.values(), strict=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from datasets_gen.arguments import described
-from datasets_gen.extensions.arc.puzzles import SIDE, Arc, Augmentation, tokens_of
+from datasets_gen.extensions.arc.puzzles import EOS, SIDE, Arc, Augmentation, tokens_of
 from datasets_gen.extensions.arc.tasks import TASKS, Grid, Task, read_tasks, task_files
 from datasets_gen.importers import BESIDE, FORMATS, HINTS, Format, placed
 from datasets_gen.layout import DatasetError, Split
@@ -21,6 +21,9 @@ EXAMPLE = """\
                    or the challenges and solutions files of the combined (Kaggle) form, side by side
                    python -m datasets_gen import arc arc-agi_training_challenges.json \\
                        arc-agi_evaluation_challenges.json --augmentations 100 --output-dir data/arc
+                   re-arc, whose files are lists of pairs: rename re_arc/tasks, since its name tells the split
+                   python -m datasets_gen import arc re_arc/training data/evaluation --augmentations 0 \\
+                       --output-dir data/re-arc
                    a few small tasks on a small board, for training and testing without a GPU:
                    python -m datasets_gen import arc arc-agi_training_challenges.json --split test \\
                        --tasks 3c9b0459,67a3c6ac --size 10 --augmentations 50 --output-dir data/arc-few
@@ -60,6 +63,9 @@ def from_arc(options: argparse.Namespace) -> dict[str, Any]:
     unsolved = sum("output" not in pair for task in tasks["train"].values() for pair in task["test"])
     if unsolved:
         print(f"warning: {unsolved} test pairs of training tasks have no solution and are left out", file=sys.stderr)
+    missing = sum("output" not in pair for task in tasks["test"].values() for pair in task["test"])
+    if missing:
+        print(f"warning: {missing} test pairs have no solution: no answer to them counts as right", file=sys.stderr)
     made_by = {"augmentations": options.augmentations, "size": options.size, "seed": options.seed}
     splits, identifiers = arc_splits(tasks["train"], tasks["test"], **made_by)
     return {
@@ -98,11 +104,8 @@ def arc_splits(
             )
         learned = task["train"] if held_out else task["train"] + [p for p in task["test"] if "output" in p]
         asked = task["test"] if held_out else []
-        if held_out and not (asked and all("output" in pair for pair in asked)):
-            raise DatasetError(
-                f"task {name} is for testing and has no test pair, or one without output; write the output into its "
-                "file, put a solutions file beside the challenges, or import it with --split train"
-            )
+        if held_out and not asked:
+            raise DatasetError(f"task {name} is for testing and has no test pair; import it with --split train")
         group: dict[str, list[_Puzzle]] = {"train": [], "test": []}
         for augmentation in _distinct(augmentations, rng):
             identifiers.append(augmentation.name(name))
@@ -135,12 +138,15 @@ def _distinct(count: int, rng: np.random.Generator) -> list[Augmentation]:
 def _example(
     pair: dict[str, Grid], augmentation: Augmentation, size: int, rng: np.random.Generator | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Question and label of a pair; both grids move to the same random place where `rng` is given."""
-    grids = [augmentation.apply(np.array(pair[key], np.int64)) for key in ("input", "output")]
+    """Question and label of a pair; both grids move to the same random place where `rng` is given.
+
+    The label of an unknown output is ends alone, which no prediction equals.
+    """
+    grids = [augmentation.apply(np.array(pair[key], np.int64)) for key in ("input", "output") if key in pair]
     room = [size - max(grid.shape[axis] for grid in grids) + 1 for axis in (0, 1)]
     top, left = (int(rng.random() * places) if rng else 0 for places in room)
-    question, label = (tokens_of(grid, top, left, size) for grid in grids)
-    return question, label
+    boards = [*(tokens_of(grid, top, left, size) for grid in grids), np.full(size * size, EOS, np.uint8)]
+    return boards[0], boards[1]
 
 
 def _split(groups: list[list[_Puzzle]]) -> Split:

@@ -50,6 +50,7 @@ _TASKS, _SOLUTIONS = TypeAdapter(dict[str, _Task]), TypeAdapter(dict[str, list[_
 def task_files(sources: Iterable[Path]) -> list[Path]:
     """The files to read: those in folders, too, and no solutions, which are read with the challenges beside them."""
     files = [file for source in sources for file in (sorted(source.rglob("*.json")) if source.is_dir() else [source])]
+    files = [file for file in files if file.name != "metadata.json"]  # re-arc's statistics
     return [file for file in files if (asked := _beside(file, "challenges")) == file or asked not in files]
 
 
@@ -60,6 +61,8 @@ def _beside(path: Path, kind: str) -> Path:
 def read_tasks(path: Path) -> dict[str, Task]:
     """The tasks of a challenges file with the solutions of the file beside it where there is one, or of a task file."""
     content = read_json(path)
+    if isinstance(content, list):  # pairs of one task, as re-arc writes them
+        content = {"train": content, "test": []}
     if isinstance(content, dict) and content.keys() >= {"train", "test"}:
         content = {path.stem: content}  # one task, as the repositories of ARC-AGI keep them
     tasks: dict[str, Task] = _checked(_TASKS, content, path)

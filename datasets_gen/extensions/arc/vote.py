@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from datasets_gen.extensions.arc.puzzles import Augmentation, board_of, crop
-from datasets_gen.extensions.arc.tasks import Task, tasks_asked
+from datasets_gen.extensions.arc.tasks import Grid, Task, tasks_asked
 from datasets_gen.layout import DatasetError, read_identifiers, read_split
 
+MISSING = [[0, 0], [0, 0]]
 Key = tuple[tuple[int, ...], bytes]  # a grid, hashable
 
 
@@ -32,10 +33,11 @@ def score(
 
     identifiers: N names of puzzles, `TASK|||t3|||0918273645`. inputs, outputs: (N, S) questions and predicted tokens.
     halting: (N,) in [0, 1], the sigmoid of the halting logit; zeros for a model without one. tasks: the test tasks
-    with their outputs (`datasets_gen.extensions.arc.tasks.tasks_asked`).
+    (`datasets_gen.extensions.arc.tasks.tasks_asked`); an output that they lack counts as missed.
 
     Returns:
         pass_at: by K. tasks: how many. unanswered: test inputs that no prediction is for; counted as wrong.
+        submission: ARC Prize's submission.json: two attempts for every test input of every task.
     """
     asked = {name: [_key(np.array(pair["input"])) for pair in task["test"]] for name, task in tasks.items()}
     votes: dict[tuple[str, Key], dict[Key, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -47,14 +49,16 @@ def score(
         votes[name, grid][answer].append(float(value))
     hits: dict[int, list[float]] = {k: [] for k in ks}
     unanswered = 0
+    submission = {}
     for name, task in tasks.items():
         ranked = [_ranked(votes[name, grid]) for grid in asked[name]]
-        right = [_key(np.array(pair["output"])) for pair in task["test"]]
+        right = [_key(np.array(pair.get("output", []))) for pair in task["test"]]
+        submission[name] = [_attempts(best) for best in ranked]
         unanswered += ranked.count([])
         for k, shares in hits.items():
             shares.append(float(np.mean([key in best[:k] for key, best in zip(right, ranked, strict=True)])))
     pass_at = {str(k): float(np.mean(shares)) for k, shares in hits.items()}
-    return {"pass_at": pass_at, "tasks": len(tasks), "unanswered": unanswered}
+    return {"pass_at": pass_at, "tasks": len(tasks), "unanswered": unanswered, "submission": submission}
 
 
 def vote(
@@ -70,6 +74,12 @@ def vote(
 def _ranked(votes: dict[Key, list[float]]) -> list[Key]:
     """Grids by their number of votes, then by the mean of what was voted with."""
     return sorted(votes, key=lambda key: (len(votes[key]), sum(votes[key]) / len(votes[key])), reverse=True)
+
+
+def _attempts(ranked: list[Key]) -> dict[str, Grid]:
+    """The first two grids; a missing one is the sample submission's, since both attempts must be grids."""
+    grids = [np.frombuffer(cells, np.uint8).reshape(shape).tolist() for shape, cells in ranked if cells]
+    return dict(zip(("attempt_1", "attempt_2"), [*grids, MISSING, MISSING], strict=False))
 
 
 def _key(grid: np.ndarray) -> Key:

@@ -11,7 +11,7 @@ from torch import Tensor
 from datasets_gen.extensions.arc.puzzles import Arc
 from datasets_gen.extensions.arc.vote import vote
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, narrow
-from reason.evaluation.suite import CONSUMERS, SECTIONS
+from reason.evaluation.suite import CONSUMERS, FILES, SECTIONS
 from reason.report.section import Results, Section, Table, share
 from reason.rollout import StepRecord, exact_logit
 
@@ -41,14 +41,14 @@ class Votes(Consumer):
         return {"votes/answers": kept[0], "votes/halting": kept[1], "votes/identifiers": identifiers}
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """pass@K at each of these steps."""
+        """pass@K at each of these steps, and ARC Prize's submission, of the last."""
         evaluator = self.evaluator
         inputs, _ = evaluator.data.tokens_of(evaluator.examples)
         rows = []
         for step, answers, halting in zip(self.at, seen["votes/answers"], seen["votes/halting"], strict=True):
             cast = (seen["votes/identifiers"], inputs, np.ascontiguousarray(answers.T), halting)
             rows.append({"step": step, **vote(evaluator.data.directory, evaluator.data.split, *cast)})
-        return {"votes": rows}
+        return {"submission": [row.pop("submission") for row in rows][-1], "votes": rows}
 
 
 def _tables(results: Results) -> list[Table]:
@@ -66,3 +66,4 @@ whose output is among the K answers with most votes. Unanswered inputs count as 
 VOTES = Section("votes", "Votes of augmented copies", _tables, note=lambda _: NOTE, place=10)
 CONSUMERS[Votes] = lambda evaluator: isinstance(evaluator.puzzle, Arc) and evaluator.data.split == "test"
 SECTIONS.append(VOTES)
+FILES.append("submission")

@@ -28,6 +28,7 @@ from reason.evaluation.suite import CONSUMERS, write_report
 from reason.extensions.arc.report import Votes
 
 FIXTURES = Path(__file__).parent / "fixtures"
+KINDS = ("challenges", "solutions")
 ARC = [str(FIXTURES / f"arc_{part}_challenges.json") for part in ("training", "evaluation")]
 
 
@@ -184,7 +185,15 @@ def test_the_score_says_what_it_cannot_count():
     tasks = {"a": {"train": [], "test": [{"input": [[1]], "output": [[2]]}, {"input": [[3]], "output": [[4]]}]}}
     boards = np.array([tokens_of(np.array([[colour]]), side=3) for colour in (1, 2, 4)])
     found = score(["a"], boards[:1], boards[1:2], np.ones(1), tasks)
-    assert found == {"pass_at": {"1": 0.5, "2": 0.5}, "tasks": 1, "unanswered": 1}
+    nothing = [[0, 0], [0, 0]]
+    assert found == {
+        "pass_at": {"1": 0.5, "2": 0.5},
+        "tasks": 1,
+        "unanswered": 1,
+        "submission": {"a": [{"attempt_1": [[2]], "attempt_2": nothing}, dict.fromkeys(ATTEMPTS, nothing)]},
+    }
+    del tasks["a"]["test"][0]["output"]
+    assert score(["a"], boards[:1], boards[1:2], np.ones(1), tasks)["pass_at"] == {"1": 0.0, "2": 0.0}
     for name, question in (("b", boards[:1]), ("a", boards[1:2])):
         with pytest.raises(DatasetError, match="no test task has this name and input"):
             score([name], question, boards[1:2], np.ones(1), tasks)
@@ -233,6 +242,7 @@ test_every_reader_reads_alike_or_refuses = reading_test(CASES)
 
 
 GRID = [[0, 1], [2, 3]]
+ATTEMPTS = ("attempt_1", "attempt_2")
 PAIR = {"input": GRID, "output": GRID[::-1]}
 ASKED = {"a": {"train": [], "test": [{"input": GRID}]}}
 
@@ -256,7 +266,8 @@ def test_faulty_grids(tmp_path, refused, grid, place):
     ("challenges", "solutions", "message"),
     [
         ({"a": {"train": [{"input": GRID}], "test": []}}, None, "a, train, 0, output (counted from 0): Field required"),
-        (ASKED, None, "task a is for testing and has no test pair, or one without output"),
+        ({"b": {"train": [PAIR], "test": []}}, None, "task b is for testing and has no test pair"),
+        ([PAIR, {"input": GRID}], None, "a_challenges, train, 1, output (counted from 0): Field required"),
         (ASKED, {"a": [GRID, GRID]}, "task a: 2 solutions of 1 test pairs"),
         ("[" * 100_000, None, "no JSON"),
         ({}, None, "no task has a pair with an output, so there is nothing to learn or to ask"),
@@ -302,6 +313,65 @@ def test_solutions_among_the_sources_are_read_with_their_challenges(made, tmp_pa
     assert (labels[0] == labels[1]).all()
 
 
+def test_a_list_of_pairs_is_a_training_task_of_re_arc(made, tmp_path):
+    written(tmp_path / "data/evaluation", b=[{"input": [[4]], "output": [[5]]}])
+    (tmp_path / "data/training").mkdir()
+    (tmp_path / "data/training/0ca9ddb6.json").write_text(json.dumps([PAIR] * 5))
+    (tmp_path / "data/metadata.json").write_text(json.dumps({"0ca9ddb6": {"n_verified": 5}}))
+    made("import arc --augmentations 0", tmp_path / "data")
+    assert [len(read_split(tmp_path / "set", split)[1].inputs) for split in ("train", "test")] == [5 + 2, 1]
+
+
+def test_unknown_outputs_are_asked_for_and_never_right(made, tmp_path, capsys):
+    (tmp_path / "a_challenges.json").write_text(json.dumps({"a": {"train": [PAIR], "test": [{"input": GRID}]}}))
+    made("import arc --split test --size 4 --augmentations 1", tmp_path / "a_challenges.json")
+    assert "1 test pairs have no solution" in capsys.readouterr().err
+    assert main(["verify", str(tmp_path / "set")]) == 0
+    assert (read_split(tmp_path / "set", "test")[1].labels == 1).all()
+
+
+def official_score(submission, solutions):
+    """ARC Prize: the share of test outputs, over all tasks, that one of the two attempts equals."""
+    right = []
+    assert submission.keys() == solutions.keys()
+    for task, outputs in solutions.items():
+        for attempts, output in zip(submission[task], outputs, strict=True):
+            assert tuple(attempts) == ATTEMPTS
+            for grid in attempts.values():
+                assert 1 <= len(grid) <= 30
+                assert {len(row) for row in grid} <= {len(grid[0])} - {0}
+                assert all(type(colour) is int and 0 <= colour <= 9 for row in grid for colour in row)
+            right.append(output in attempts.values())
+    return sum(right) / len(right)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_submission_by_the_official_rules(made, tmp_path, known):
+    """Answers under all augmentations, a third of which are wrong; the competition gives no solutions."""
+    folder = Path(__file__).parents[4] / "shared/data/arc"  # all 400 tasks, where they are at hand
+    folder, start = (folder, "arc-agi_") if folder.is_dir() else (FIXTURES, "arc_")
+    challenges, solutions = (json.loads((folder / f"{start}evaluation_{kind}.json").read_text()) for kind in KINDS)
+    for kind, content in zip(KINDS, (challenges, solutions), strict=True):
+        if known or kind == "challenges":
+            (tmp_path / f"evaluation_{kind}.json").write_text(json.dumps(content))
+    made("import arc --augmentations 2", tmp_path / "evaluation_challenges.json")
+    metadata, test = read_split(tmp_path / "set", "test")
+    names = read_identifiers(tmp_path / "set", metadata)
+    asked = [names[number] for number in np.repeat(test.puzzle_identifiers, np.diff(test.puzzle_indices))]
+    tasks = tasks_asked(tmp_path / "set", names, test)
+    lost = list(solutions)[::3]
+    answers = []
+    for name, question in zip(asked, test.inputs, strict=True):
+        task, augmentation = Augmentation.of(name)
+        pair = [pair["input"] for pair in tasks[task]["test"]].index(augmentation.undo(grid_of(question)).tolist())
+        grid = np.array([[9]] if task in lost else solutions[task][pair])
+        answers.append(tokens_of(augmentation.apply(grid)))
+    submission = score(asked, test.inputs, np.array(answers), np.zeros(len(asked)), tasks)["submission"]
+    outputs = {name: len(grids) for name, grids in solutions.items()}
+    expected = 1 - sum(outputs[name] for name in lost) / sum(outputs.values())
+    assert official_score(submission, solutions) == pytest.approx(expected)
+
+
 @pytest.fixture(scope="module")
 def voters(tmp_path_factory: pytest.TempPathFactory) -> PuzzleData:
     directory = tmp_path_factory.mktemp("sets") / "arc"
@@ -344,4 +414,7 @@ def test_augmented_copies_vote(voters: PuzzleData, tmp_path: Path) -> None:
     assert read(model, voters, 4, 5, limit=1)["votes"][-1]["unanswered"] == asked - 1
     write_report(tmp_path, results)
     assert "pass@2" in (tmp_path / "report.html").read_text()
+    solutions = {name: [pair["output"] for pair in task["test"]] for name, task in tasks.items()}
+    assert official_score(json.loads((tmp_path / "submission.json").read_text()), solutions) == 1
+    assert "submission" not in json.loads((tmp_path / "results.json").read_text())
     assert not CONSUMERS[Votes](evaluator_of(model, PuzzleData(voters.directory, "train"), 4, 5))
