@@ -109,4 +109,6 @@ def lacking(trainer: Trainer) -> str | None:
         return f"{trainer.device} has no CUDA graphs"
     if trainer.scaling.enabled:
         return "in fp16 every step asks the device whether it overflowed"
+    if any(part.inputs.device.type != trainer.device.type for part in trainer.data.parts):
+        return "the set stays on disk, and every step reads its rows"
     return "several processes train" if trainer.world.size > 1 else None
