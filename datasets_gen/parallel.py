@@ -72,6 +72,7 @@ def distinct(
     processes: int | None,
     what: str,
     hopeless: Callable[[list[Any], int], str | None],
+    alone: bool = True,
 ) -> dict[str, list[Result]]:
     """By split, the first `counts` items that the chunks of a kind bring, number 0, 1, …; no two are alike.
 
@@ -85,7 +86,7 @@ def distinct(
         chosen, count, barren = found.setdefault(split, []), share(counts[split]), list[Any]()
         chunks = map(partial(Chunk, kind, seed, ORDER.index(split)), itertools.count())
         with Progress(total=count, desc=f"{split}: {what}", unit="puzzle") as bar:
-            for made in ordered_map(make, chunks, processes):
+            for made in ordered_map(make, chunks, processes, alone):
                 before = len(chosen)
                 for signature, item in made:
                     if signature is not None and signature not in seen and len(chosen) < count:
@@ -101,30 +102,34 @@ def distinct(
 
 
 def ordered_map(
-    function: Callable[[Task], Result], tasks: Iterable[Task], processes: int | None = None
+    function: Callable[[Task], Result], tasks: Iterable[Task], processes: int | None = None, alone: bool = True
 ) -> Iterator[Result]:
     """function(task) for every task, in order; tasks may be endless: close the iterator when done.
 
     The work starts in this process and moves to `processes` others, by default as many as there are processors, after
-    `ALONE_SECONDS`. A script needs `if __name__ == "__main__":` only where it defines the function or the tasks itself.
-    A process that makes a part takes only the tasks of that part.
+    `ALONE_SECONDS`; at once where `alone` is false, for tasks of minutes. A script needs `if __name__ == "__main__":`
+    only where it defines the function or the tasks itself. A process that makes a part takes only the tasks of that
+    part.
 
     Raises:
         DatasetError: a process was killed. What `function` raises is raised here, its traceback there as a note.
     """
     part = PART.get()
-    compute = partial(_computed, processes=processes)
+    compute = partial(_computed, processes=processes, alone=alone)
     return compute(function, tasks) if part is None else part.results(compute, function, tasks)
 
 
 def _computed(
-    function: Callable[[Task], Result], tasks: Iterable[Task], processes: int | None = None
+    function: Callable[[Task], Result], tasks: Iterable[Task], processes: int | None, alone: bool
 ) -> Iterator[Result]:
     affinity = getattr(os, "sched_getaffinity", None)
     processes = processes or (len(affinity(0)) if affinity else os.cpu_count() or 1)
     tasks = iter(tasks)
     started = time.monotonic()
     for task in tasks:
+        if not alone and processes > 1:
+            tasks = itertools.chain([task], tasks)
+            break
         yield function(task)
         if processes > 1 and time.monotonic() - started > ALONE_SECONDS:
             break
