@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import numbers
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -162,10 +163,12 @@ class Run:
         """
         if not isinstance(puzzle, str):
             rows = np.asarray(puzzle, object)
-            puzzle = "\n".join("".join("." if cell is None else str(cell) for cell in np.ravel(row)) for row in rows)
+            if not rows.ndim:
+                raise ConfigError(f"a puzzle is text, or rows of cells; got {type(puzzle).__name__}")
+            puzzle = "\n".join("".join(map(_character, np.ravel(row))) for row in rows)
         with _torch_as_it_was():
             solution = solve_text(self.directory, self.model, self.config, puzzle, steps, restarts, seconds)
-        return solution.describe() | {"run": self.directory.resolve().name}
+        return solution.describe() | solution.exact() | {"run": self.directory.resolve().name}
 
     def evaluate(
         self,
@@ -264,6 +267,12 @@ def _torch_as_it_was() -> Iterator[None]:
 def _trained(trainer: Trainer, max_steps: int | None, max_minutes: float | None) -> Run:
     trainer.train(max_steps, max_minutes)
     return load(trainer.run, device=str(trainer.device))
+
+
+def _character(cell: Any) -> str:
+    """A cell as typed: a whole number by its digits; None, NaN, -1 and "" are open."""
+    whole = isinstance(cell, numbers.Real) and not isinstance(cell, bool) and cell == cell // 1
+    return "." if cell in (None, "", -1) or cell != cell else str(int(cell)) if whole else str(cell)
 
 
 def _directory(data: Dataset | Path | str | None) -> str | None:

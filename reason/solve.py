@@ -115,10 +115,14 @@ class Solution(NamedTuple):
             "steps": steps,
         }
 
-    def exact(self) -> dict[str, Any] | None:
-        """What an exact solver says of the question; None: there is none for this puzzle."""
+    def exact(self) -> dict[str, Any]:
+        """What an exact solver says where the rules do not hold, or of several solutions: `exact`; else {}."""
+        if self.right is None or (self.right and self.puzzle.several):
+            return {}
         told = self.puzzle.exact(self.question, self.relations)
-        return None if told is None else {"solutions": told[0], "answer": _lines(self.puzzle, told[1])}
+        if told is None or (self.right and told[0] == 1):
+            return {}
+        return {"exact": {"solutions": told[0], "answer": _lines(self.puzzle, told[1])}}
 
 
 def _obeys(answers: np.ndarray, puzzle: Puzzle, question: np.ndarray, relations: np.ndarray | None) -> np.ndarray:
@@ -160,8 +164,9 @@ def solve_text(
     steps: at most; none means twice the trained ones, more on larger boards and with a search. The first step whose
     answer keeps the rules is the last. Where none does, the puzzle is solved again until one does, `seconds`
     are over, or `restarts` are made in all, the first included: under random symmetries, in batches, or from random
-    states where it has none. A batch that has begun is finished. The answer that keeps the rules after the fewest steps
-    of its batch is returned, else the very first. progress: called with the restarts of each batch.
+    states where it has none. A batch that has begun is finished; none is begun that would last twice `seconds`.
+    The answer that keeps the rules after the fewest steps of its batch is returned, else the very first. progress:
+    called with the restarts of each batch.
 
     Raises:
         ConfigError: the puzzle contradicts itself, the model cannot read it, or a number is out of range.
@@ -206,6 +211,7 @@ def solve_text(
         until=until if puzzle.judges and not puzzle.causal else None,
         clues=clues,
     )
+    before = time.monotonic()
     with seeded(config.seed, device):  # a random initial state
         first = Solution(puzzle, question, attempt(batch)[0], relations)
     if not first.right and (reason := puzzle.contradiction(question, relations)):  # none where an answer holds
@@ -223,12 +229,14 @@ def solve_text(
                 return attempt(many, start=lambda state: random_like(state, seeds.normal))
             return attempt(many, moved=draw_symmetries(len(numbers), symmetry, generator, numbers.to(device)))
 
-    made, began = 1, time.monotonic()
+    made, size, began = 1, 1, time.monotonic()
     most = restarts or MANY if symmetry is None else symmetry.distinct(restarts or MANY)
-    for size in chain(TOGETHER, repeat(TOGETHER[-1])):
-        if made == most or time.monotonic() - began >= seconds:
+    for together in chain(TOGETHER, repeat(TOGETHER[-1])):
+        now = time.monotonic()
+        if made == most or now - began >= seconds:
             break
-        size = min(size, most - made)
+        pace = (now - before) / size
+        before, size = now, max(1, int(min(together, most - made, 2 * seconds / max(pace, 1e-6))))
         for thought in again(torch.arange(made, made + size)):
             made += 1
             other = Solution(puzzle, question, thought, relations, made, made)

@@ -6,17 +6,20 @@ read. Otherwise n lines of n cells are a board: WAYS lists how the cells of a li
 
 from __future__ import annotations
 
+import json
 import re
+import unicodedata
 from collections.abc import Callable
 
 from datasets_gen.sudoku.tables import BOXES
 
 BLANKS = ".0_*?·"
 FRAME = "|" + "".join(map(chr, range(0x2500, 0x2580)))  # with all box-drawing characters
-PASSED = f" \t\r\n+-=:'\",;()[]{FRAME}"
+PASSED = f" \t\r\n+=:'\",;()[]{FRAME}"
 CELL = f"[1-9{BLANKS}-]"
 SECTION = re.compile(r"^\[Puzzle\]\s*$(.*?)(?=^\[|\Z)", re.MULTILINE | re.DOTALL)  # of a .sdk file
-NOTHING = re.compile(r"\b(None|null|nan)\b|''|\"\"")  # an open cell in Python and JSON
+# An open cell in Python and JSON; -1 between spaces, commas or brackets: elsewhere - is a cell of its own
+NOTHING = re.compile(r"\b(None|null|nan)\b|''|\"\"|(?<![^\[,;\s])-1(?![^\],;\s])")
 RULE = re.compile(r"[^0-9]*(-{10}|--[+*.:']|[+*.:']--)[^0-9]*")  # a line of a frame
 TITLE = re.compile("[A-Za-z]{2}|^#")
 BAR, OUTER = re.compile(f"[{FRAME}]"), re.compile(rf"^\s*[{FRAME}]|[{FRAME}]\s*$")
@@ -47,7 +50,6 @@ def _spaced(line: str) -> list[str]:
 
 WAYS: tuple[Callable[[str], list[str]], ...] = (
     lambda line: [character for character in line if character not in PASSED],
-    lambda line: [character for character in line if character == "-" or character not in PASSED],
     lambda line: [field.strip(" \r\"'") for field in re.split(f"[,;\t{FRAME}]", OUTER.sub("", line))],
     _candidates,
     lambda line: list(BAR.sub("", line).strip("\r")),  # a space is an open cell
@@ -55,11 +57,33 @@ WAYS: tuple[Callable[[str], list[str]], ...] = (
 )
 
 
+def _of_json(text: str) -> list[str]:
+    """The boards among the lists of a JSON text, but for those of a key that speaks of a solution."""
+    try:
+        left, found = [json.loads(text)], []
+    except (ValueError, RecursionError):
+        return []
+    for each in left:  # which grows
+        if isinstance(each, dict):
+            left += [value for key, value in each.items() if "sol" not in key.lower()]
+        elif isinstance(each, list):
+            rows = [row if isinstance(row, list) else list(f"{row}") for row in each]
+            cells = [["." if cell in (None, 0, -1) else str(cell) for cell in row] for row in rows]
+            board = _stacked(cells) or _stacked([[f"{cell or '.'}" for cell in each]])
+            found += board
+            left += [] if board else each
+    return found
+
+
 def boards(text: str) -> list[str]:
     """The boards of a text, each in a line with dots for open cells; none where one way alone does not read it."""
+    if found := _of_json(text):
+        return found
+    text = re.sub(r"\d", lambda digit: f"{unicodedata.digit(digit[0])}", unicodedata.normalize("NFKC", text))
     section = SECTION.search(text)
-    lines = NOTHING.sub(".", section[1] if section else text).split("\n")
-    lines = [line.replace("+", "") for line in lines if not RULE.fullmatch(line)]  # HoDoKu: + before a placed digit
+    lines = NOTHING.sub(".", section[1] if section else text).splitlines()
+    # HoDoKu has + before a placed digit
+    lines = [line.replace("+", "") for line in lines if line and not RULE.fullmatch(line)]
     if whole := _stacked([_whole(line) for line in lines]):
         return whole
     rows = [line for line in lines if not TITLE.search(line)]

@@ -63,9 +63,10 @@ drawn after steps 1, 2, 4, 8, … and after the last step that changes one.
 
 Solving stops at the first step whose answer satisfies the rules. If no step does, restarts solve the puzzle again under
 its symmetries (a maze is flipped and rotated), or from other initial states if it has none, until an answer satisfies
-the rules or --seconds have passed; then an exact solver says which solutions the puzzle has. If a puzzle has several
-solutions or no symmetry, its most certain cell becomes a clue every few steps (studies=decimation=none turns this
-off). The exit status is 0 if the last answer satisfies the rules, and 1 if it does not or the puzzle is malformed."""
+the rules or --seconds have passed. An exact solver then gives the solution, or says that there are several. If a
+puzzle has several solutions or no symmetry, its most certain cell becomes a clue every few steps
+(studies=decimation=none turns this off). The exit status is 0 if the last answer satisfies the rules, and 1 if it
+does not or the puzzle is malformed."""
 
 SETTING = re.compile(r"(steps|studies|device|(data|model|training|evaluation)\.[\w.]*)=")  # a sum may end in '=', too
 READ = tuple(f"evaluation.{name}" for name in ("steps", "studies", "weights", "checkpoint"))
@@ -124,10 +125,8 @@ def main(argv: list[str]) -> int:
                 raise ConfigError(f"no file {text}, and no puzzle: {error}") from None
             raise
     solved = solution.describe() | {"run": run.resolve().name}
-    if solved["rules_hold"] is False:
-        solved["exact"] = solution.exact()
     if arguments.json:
-        print(json.dumps(solved, indent=2))
+        print(json.dumps(solved | solution.exact(), indent=2))
     else:
         _print(solution, solved, Console(highlight=False))
     if gif:
@@ -210,7 +209,7 @@ def _print(solution: Solution, solved: dict[str, Any], console: Console) -> None
     if reply := puzzle.reply(question, solution.thought.answers[-1]):
         console.print(f"\n{reply}", markup=False)
     console.print(f"\n{_verdict(solution, solved)}")
-    if exact := solved.get("exact"):
+    if exact := solution.exact().get("exact"):  # after the answer, since the solver takes most of a second to load
         if exact["solutions"] > 1 and not puzzle.several:
             console.print("\nthe puzzle has several solutions; the model was trained on puzzles with one")
         several = "several solutions; one" if exact["solutions"] > 1 else "one solution"

@@ -357,8 +357,8 @@ def test_no_width_of_a_terminal_costs_a_word(
 
 
 def test_nothing_heavy_is_imported() -> None:
-    """A puzzle solved by a kernel: no compiler of torch's or of numba, no charts."""
-    heavy = ("numba", "matplotlib", "scipy", "pandas", "sympy", "torch._dynamo", "torch._inductor")
+    """A puzzle solved by a kernel: no compiler of torch's, no charts. The exact solver, by numba, comes after."""
+    heavy = ("matplotlib", "pandas", "sympy", "torch._dynamo", "torch._inductor")
     puzzle = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
     code = f"import sys; from reason.cli import main; main(['solve', 'sudoku', '{puzzle}'])\n"
     code += f"sys.exit(', '.join(name for name in {heavy} if name in sys.modules) or 0)"

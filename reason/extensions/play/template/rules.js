@@ -43,6 +43,7 @@ function symmetry(of, board, tokens, number, random) {
   return { source, names };
 }
 
+const FRAME = /^[^0-9\n]*(-{10}|--[+*.:']|[+*.:']--)[^0-9\n]*$/gm; // a line of a Sudoku's frame
 // Text of one character a cell, as Puzzle.parse reads it; what `passed` has is passed over. open: further open cells.
 function readCells(text, model, { open = "", passed = " \t\r\n" } = {}) {
   const read = new Map([...model.characters].map((character, token) => [character, token]));
@@ -91,7 +92,7 @@ const plain = {
 
 const sudoku = {
   ...plain,
-  read: (text, model) => readCells(text, model, { open: "0_*?·", passed: " \t\r\n|-+=':," }),
+  read: (text, model) => readCells(text.replace(FRAME, ""), model, { open: "0_*?·", passed: " \t\r\n|+=':," }),
   examples: [
     ["easy", "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"],
     ["a hard one", "6...2......4..8.........39.........384.........5.6...1..19..5....861.7.2...3..8.."],
