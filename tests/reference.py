@@ -25,50 +25,26 @@ def swiglu(x: Array, gate_up: Array, down: Array, activation=silu) -> Array:
     return (activation(both[:, :half]) * both[:, half:]) @ down.T
 
 
-def rotate(x: Array, base: float = 10_000.0) -> Array:
-    """One head (S, d), rotate-half: the pair (i, i + d/2) of position p turns by p · base^(−2i/d)."""
-    cells, width = x.shape
+def turned(x: Array, angle: Callable[[int, int], float]) -> Array:
+    """One head (S, d), rotate-half: the pair (i, i + d/2) of position p turns by angle(p, i)."""
     out = np.empty_like(x)
-    half = width // 2
-    for p in range(cells):
-        for i in range(half):
-            angle = p * base ** (-2 * i / width)
-            a, b = x[p, i], x[p, i + half]
-            out[p, i] = a * math.cos(angle) - b * math.sin(angle)
-            out[p, i + half] = b * math.cos(angle) + a * math.sin(angle)
+    half = x.shape[1] // 2
+    for p, i in np.ndindex(len(x), half):
+        a, b, by = x[p, i], x[p, i + half], angle(p, i)
+        out[p, i] = a * math.cos(by) - b * math.sin(by)
+        out[p, i + half] = b * math.cos(by) + a * math.sin(by)
     return out
+
+
+def rotate(x: Array, base: float = 10_000.0) -> Array:
+    """Of position p, pair i turns by p · base^(−2i/d)."""
+    return turned(x, lambda p, i: p * base ** (-2 * i / x.shape[1]))
 
 
 def rotate_2d(x: Array, columns: int, base: float = 10_000.0) -> Array:
-    """One head (S, d) over a grid: of the pairs (i, i + d/2) the first half turns by the row, the second by the column.
-
-    The n = d/4 pairs of each half turn by place · base^(−j/n), j = 0 … n − 1.
-    """
-    cells, width = x.shape
-    out = np.empty_like(x)
-    half, quarter = width // 2, width // 4
-    for p in range(cells):
-        places = [p // columns] * quarter + [p % columns] * quarter
-        for i in range(half):
-            angle = places[i] * base ** (-(i % quarter) / quarter)
-            a, b = x[p, i], x[p, i + half]
-            out[p, i] = a * math.cos(angle) - b * math.sin(angle)
-            out[p, i + half] = b * math.cos(angle) + a * math.sin(angle)
-    return out
-
-
-def attention(x: Array, qkv: Array, out: Array, heads: int, rotary: bool) -> Array:
-    """(S, D) -> (S, D), non-causal."""
-    width = x.shape[-1]
-    size = width // heads
-    q, k, v = (x @ part.T for part in np.split(qkv, 3))
-    mixed = []
-    for h in range(heads):
-        part = slice(h * size, (h + 1) * size)
-        qh, kh = (rotate(q[:, part]), rotate(k[:, part])) if rotary else (q[:, part], k[:, part])
-        score = np.exp(qh @ kh.T / math.sqrt(size))
-        mixed.append(score / score.sum(-1, keepdims=True) @ v[:, part])
-    return np.concatenate(mixed, axis=-1) @ out.T
+    """Over a grid: of the d/2 pairs the first n = d/4 turn by the row, the others by the column, times base^(−j/n)."""
+    n = x.shape[1] // 4
+    return turned(x, lambda p, i: divmod(p, columns)[i // n] * base ** (-(i % n) / n))
 
 
 def network(
@@ -79,12 +55,10 @@ def network(
         for i in range(layers):
             at = f"{name}.blocks.{i}"
             if f"{at}.attention.qkv.weight" in w:
-                mixed = attention(h, w[f"{at}.attention.qkv.weight"], w[f"{at}.attention.out.weight"], heads, rotary)
-                h = rms(h + mixed)
+                h = rms(h + attention(h, w, f"{at}.attention", heads, turn=rotate if rotary else unturned))
             else:
                 gate_up, down = w[f"{at}.mixer.gate_up.weight"], w[f"{at}.mixer.down.weight"]
-                turned = h.T
-                h = rms(turned + swiglu(turned, gate_up, down, act)).T
+                h = rms(h.T + swiglu(h.T, gate_up, down, act)).T
             h = rms(h + swiglu(h, w[f"{at}.mlp.gate_up.weight"], w[f"{at}.mlp.down.weight"], act))
     return h
 
@@ -158,7 +132,7 @@ def unturned(x: Array) -> Array:
     return x
 
 
-def causal_attention(x: Array, w: dict[str, Array], at: str, heads: int, causal: bool, turn=unturned) -> Array:
+def attention(x: Array, w: dict[str, Array], at: str, heads: int, causal: bool = False, turn=unturned) -> Array:
     """(S, D) -> (S, D), cell by cell, head by head; `turn` rotates the queries and keys of a head."""
     cells, width = x.shape
     size = width // heads
@@ -195,7 +169,7 @@ def transformer_block(
         return inner @ w[f"{at}.mlp.down.weight"].T + w[f"{at}.mlp.down.bias"]
 
     for half, f in (
-        ("attention_half", lambda h: causal_attention(h, w, f"{at}.attention", heads, causal, turn)),
+        ("attention_half", lambda h: attention(h, w, f"{at}.attention", heads, causal, turn)),
         ("mlp_half", feed_forward),
     ):
 
@@ -203,15 +177,15 @@ def transformer_block(
             name = f"{at}.{half}.{place}"
             return norm(h, norm_kind, w.get(f"{name}.weight"), w.get(f"{name}.bias"), eps)
 
-        if placement == "pre":
-            x = x + f(n(x, "argument"))
-        elif placement == "post":
-            x = n(x + f(x), "total")
-        elif placement == "pre-sandwich":
-            x = x + n(f(n(x, "argument")), "value")
-        else:
-            assert placement == "post-sandwich"
-            x = n(x + f(n(x, "argument")), "total")
+        match placement:
+            case "pre":
+                x = x + f(n(x, "argument"))
+            case "post":
+                x = n(x + f(x), "total")
+            case "pre-sandwich":
+                x = x + n(f(n(x, "argument")), "value")
+            case "post-sandwich":
+                x = n(x + f(n(x, "argument")), "total")
     return x
 
 
@@ -222,12 +196,10 @@ def repulsion(z: Array) -> float:
     return sum(pairs) / len(pairs) if pairs else 0.0
 
 
-def routh_hurwitz_term(jacobian: Array, cells: int, scope: str, stable: bool) -> float:
-    """CMM eq. 31 and 32 for one puzzle's J (K, K), K = S·D; scope "token": cell by cell, then averaged."""
-    diagonal = np.diag(jacobian)
-    traces = [diagonal.mean()] if scope == "puzzle" else [part.mean() for part in np.split(diagonal, cells)]
-    excess = [trace - 1 if stable else 1 - trace for trace in traces]
-    return sum(max(e, 0.0) ** 2 for e in excess) / len(excess)
+def routh_hurwitz_term(jacobian: Array, stable: bool) -> float:
+    """CMM eq. 31 and 32 for one puzzle's J (K, K), K = S·D."""
+    trace = np.diag(jacobian).mean()
+    return max(trace - 1 if stable else 1 - trace, 0.0) ** 2
 
 
 def alg_grad_norm(weights, losses, norms, references, targets, alpha: float, rho: float) -> list[float]:

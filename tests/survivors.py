@@ -14,7 +14,7 @@ Damage = Callable[[Path], object]  # done to a folder
 STEP = "checkpoints/step-000002"  # the newest one of the fixture `half`; step-000000 lies before it
 
 
-def tensors(run: Path) -> dict[str, torch.Tensor]:
+def everything(run: Path) -> dict[str, torch.Tensor]:
     """Every tensor of the newest checkpoint."""
     files = sorted(checkpoints(run)[-1].glob("*.safetensors"))
     return {f"{file.name}/{name}": tensor for file in files for name, tensor in load_file(file).items()}
@@ -22,7 +22,7 @@ def tensors(run: Path) -> dict[str, torch.Tensor]:
 
 def same(one: Path, other: Path) -> bool:
     """Whether two runs came to the same end, to the bit."""
-    a, b = tensors(one), tensors(other)
+    a, b = everything(one), everything(other)
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 

@@ -82,12 +82,6 @@ def test_no_file_imports_itself_through_others() -> None:
     assert not arrows, f"a circle among {sorted(arrows)}"
 
 
-def test_the_top_of_the_package_is_no_pile() -> None:
-    top = {path.name for path in ROOT.glob("reason/*.py")}
-    files = {"__init__", "__main__", "api", "context", "errors", "files", "plugins", "rollout", "solve", "version"}
-    assert top <= {f"{name}.py" for name in files}
-
-
 @pytest.mark.parametrize("path", FILES, ids=module)
 def test_a_file_keeps_the_rules_of_the_house(path: Path) -> None:
     """Small; only models know their families; configs are derived; text is UTF-8 whatever the locale."""

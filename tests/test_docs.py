@@ -66,14 +66,6 @@ def test_section_references_lead_to_a_section() -> None:
             assert re.search(rf"({PAPERS}) $", before), f"{path}: §{number} of what?"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_ours_is_defined_where_it_is_first_met(document: Path) -> None:
-    text = document.read_text()
-    first = re.search(r"\(ours\b|\bours\)|[,;:] ours\b", text)
-    if first is not None:
-        assert "*(ours)* marks" in text[: first.end() + 10], f"{document.name} says (ours) before it says what that is"
-
-
 def test_settings_that_the_mathematics_names_exist() -> None:
     text = (ROOT / "docs/math.md").read_text()
     sections = "model|rollout|loss|balance|optimizer|ema|training|evaluation"

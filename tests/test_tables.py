@@ -146,13 +146,3 @@ def test_rows_that_accumulate_keep_their_batch_and_persistent_ones_are_refused_i
     assert preset("cmm-7-3").config().rollout.accum_steps == 2
     with pytest.raises(ConfigError, match=r"accum_steps=2 has no effect under carry=persistent.*carry=same-batch"):
         override(Config(), {"rollout.accum_steps": "2"})
-
-
-def test_what_departs_is_said_of_its_rows() -> None:
-    for words, rows in {
-        "inside atan2": ("cmm-10-3", "cmm-10-3-adamw"),
-        "N_accum times 50 million puzzle-steps": ("cmm-10-3", "cmm-4-1"),
-        "peak over its training": ("cmm-4-1", "trm-mlp-sudoku"),
-        "in place of 1,000 stored copies": ("cmm-4-1", "sudoku-9x9"),
-    }.items():
-        assert [words in preset(name).description for name in rows] == [True, False], words

@@ -138,12 +138,6 @@ def test_damaged_results_are_refused(half: Path) -> None:
     assert r"[b]\x1b" in output("compare half")
 
 
-def out_of_vocabulary(folder: Path) -> None:
-    labels = np.load(folder / "train/all__labels.npy")
-    labels[3, 5] = 77
-    np.save(folder / "train/all__labels.npy", labels)
-
-
 def nothing_scored(folder: Path) -> None:
     shutil.rmtree(folder)
     Dataset.from_arrays(str(folder), train=(np.ones((8, 16), int), np.full((8, 16), -100)))
@@ -155,9 +149,6 @@ def generated(words: str) -> Damage:
 
 LABELS = "train/all__labels.npy"
 SETS: dict[str, tuple[Damage, Words, str]] = {
-    "truncated": (content(LABELS, b"\x93NUMPY\x01\x00"), begin("run=r"), "all__labels.npy cannot be read"),
-    "out of the vocabulary": (out_of_vocabulary, begin("run=r"), "token 77 at example 3, cell 5 is outside the voc"),
-    "a missing field": (entry("train/dataset.json", "vocab_size"), begin("run=r"), "vocab_size: Field required"),
     "a missing file": (gone(LABELS), begin("run=r"), "all__labels.npy is missing"),
     "nothing to learn": (nothing_scored, begin("run=r"), "no label of the train split is scored"),
     "causal labels": (generated("addition --digits 2"), begin("run=r"), "data=DIR of a set made with --blank-answer"),

@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 from conftest import NARROW, output, refusal, trainer_of
+from safetensors import SafetensorError
 from survivors import STEP, Damage, change_json, content, entry, flip, gone, same, snapshot
 
 from reason.cli import main
@@ -20,6 +21,8 @@ from reason.training import checkpoint
 from reason.training.checkpoint import FILES, MANIFEST, checkpoints, readable, seal
 from reason.training.log import read_metrics
 from reason.training.state import save
+
+RESUME = ["train", "run=half", "--resume"]
 
 
 def test_what_may_change_when_training_goes_on(half: Path, sudoku_4x4: Path) -> None:
@@ -50,14 +53,16 @@ def test_a_presets_own_set_is_made_again_where_it_is_missing(here: Path) -> None
     output("train run=r --resume", "making it: python -m datasets_gen sudoku --size 4")
 
 
-def test_a_full_disk_names_what_is_safe(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr(checkpoint, "save_file", Mock(side_effect=OSError(28, "No space left on device", "somewhere")))
-        refusal(
-            "train run=half --resume",
-            "No space left on device: free some space; step-000002 is safe; then python train.py run=half --resume",
-        )
-    assert [path.name for path in checkpoints(half)] == ["step-000000", "step-000002"]
+@pytest.mark.parametrize(("error", "said"), [
+    (OSError(28, "No space left on device", "somewhere"), "No space left on device: free some space; "),
+    (SafetensorError("No space left on device"), "could not be written (No space left on device): "),
+])  # fmt: skip
+def test_a_full_disk_names_what_is_safe(
+    error: Exception, said: str, half: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "save_file", Mock(side_effect=error))
+    refusal(RESUME, f"{said}step-000002 is safe; then python train.py run=half --resume")
+    assert {path.name for path in (half / "checkpoints").iterdir()} == {"step-000000", "step-000002"}
 
 
 def test_a_read_only_run_is_refused(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,9 +94,6 @@ def test_lost_metrics_are_said_and_leave_whole_lines(half: Path, capsys: pytest.
     assert main(["train", "run=half", "--resume"]) == 0
     assert "metrics.jsonl has lost lines" in capsys.readouterr().err
     assert [line["step"] for line in read_metrics(half)] == [4]
-
-
-RESUME = ["train", "run=half", "--resume"]
 
 
 @pytest.mark.parametrize("emptied", [False, True])

@@ -81,13 +81,6 @@ def test_bad_calls_say_what_is_wrong_and_write_nothing(tmp_path, capsys, words, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_occupied_folder_is_left_alone(tmp_path, capsys):
-    (tmp_path / "mine").write_text("precious")
-    assert make(tmp_path) == 1
-    assert "not empty" in capsys.readouterr().err
-    assert (tmp_path / "mine").read_text() == "precious"
-
-
 def test_a_full_disk_leaves_nothing(tmp_path, capsys, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")

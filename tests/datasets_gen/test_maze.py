@@ -51,14 +51,6 @@ def label_naively(maze, size):
     return label, found[goal][0] + 1
 
 
-def test_ties_go_down_first_then_left_right_up():
-    puzzle = Maze(3)
-    question = puzzle.parse(OPEN)
-    assert (solve(question[None])[0][0] == puzzle.parse("S..\no..\nooG")).all()
-    goal_above = puzzle.parse("..G\n...\nS..")
-    assert (solve(goal_above[None])[0][0] == puzzle.parse("..G\n..o\nSoo")).all()
-
-
 @settings(max_examples=200)
 @given(size=st.integers(2, 9), density=st.floats(0, 0.6), seed=st.integers(0, 2**32))
 def test_labels_agree_with_a_second_implementation(size, density, seed):
@@ -163,14 +155,6 @@ def test_impossible_mazes_are_refused(monkeypatch, kind, words):
     monkeypatch.setattr("datasets_gen.maze.generate.PATIENCE", 20)
     with pytest.raises(DatasetError, match=words):
         maze_splits(kind, {"train": 500})
-
-
-def test_a_maze_in_one_line() -> None:
-    question = random_maze(7, 0.3, 1)
-    assert (Maze(7).parse("".join("?# SGo"[t] for t in question)) == question).all()
-    for text, words in (("x" * 49, "'x'"), ("#" * 48, "48 cells in one line"), ("#" * 49, "0 cells S")):
-        with pytest.raises(DatasetError, match=words):
-            Maze(7).parse(text)
 
 
 def test_an_empty_line_within_a_maze_is_a_free_row_and_walls_fill_a_square() -> None:

@@ -11,7 +11,6 @@ from datasets_gen.maze import Maze
 from datasets_gen.puzzles import puzzle_of, structure_of
 from datasets_gen.structure import Structure
 from datasets_gen.sudoku import Sudoku
-from datasets_gen.sudoku.tables import geometry
 
 FAMILIES = [Sudoku(4), Sudoku(6), Sudoku(9), Maze(7), Addition(), Addition(3, 3, False, True, False)]
 
@@ -50,15 +49,6 @@ def test_published_shapes_need_no_task(puzzle):
     assert structure_of(metadata(puzzle, task={}, seq_len=17)) == Structure()
 
 
-@pytest.mark.parametrize("size", [4, 6, 9])
-def test_the_groups_of_a_sudoku_are_its_units(size):
-    structure = Sudoku(size).structure
-    found = {
-        tuple(np.flatnonzero(structure.partition(name) == group)) for name in structure.groups for group in range(size)
-    }
-    assert found == {tuple(map(int, unit)) for unit in geometry(size).units}
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -83,14 +73,6 @@ def test_a_set_carries_its_structure_and_may_declare_its_own(tmp_path):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"structure": {"grid": [3, 3]}}))
     with pytest.raises(DatasetError, match="grid 3x3 does not hold the 16 cells"):
         read_metadata(tmp_path / "own", "train")
-
-
-@pytest.mark.parametrize(
-    "changes", [{"task": {"name": "chess"}}, {"task": {}, "seq_len": 17}, {"task": {"name": "sudoku", "size": 7}}]
-)
-def test_unknown_families_are_refused(changes):
-    with pytest.raises(DatasetError):
-        puzzle_of(metadata(Sudoku(9), **changes))
 
 
 @pytest.mark.parametrize(("puzzle", "text", "solution"), [

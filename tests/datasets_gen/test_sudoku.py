@@ -132,18 +132,6 @@ def test_fault_and_valid_name_the_same_puzzles(size):
         assert words is None or words in fault
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("12", "2 cells, .* a board of sudoku has 4x4"),
-    ("5" * 16, "'5' in line 1"),
-    ("1...\n12x4", "'x' in line 2"),
-    ("1...\n.....\n...\n....", r"\[4, 5, 3, 4\] by line"),
-    ("1...\u00a0.... .... ....", r"'\\xa0' in line 1"),
-])  # fmt: skip
-def test_a_mistyped_board_says_what_is_wrong(text, words):
-    with pytest.raises(DatasetError, match=words):
-        Sudoku(4).parse(text)
-
-
 @SIZES
 def test_splits_are_disjoint_under_the_symmetries_and_a_validation_split_changes_no_other(size):
     splits = random_splits(size, {"train": 200, "validation": 100, "test": 100}, seed=5)

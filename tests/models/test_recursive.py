@@ -120,16 +120,6 @@ def test_every_variant_trains_every_weight(changes: dict[str, object]) -> None:
     assert without == []
 
 
-@pytest.mark.parametrize("changes", [{}, {"mixer": "mlp", "positions": "none"}], ids=["attention", "mlp"])
-def test_rows_do_not_see_each_other(changes: dict[str, object]) -> None:
-    model, puzzles = make(**changes), batch(4)
-    x = model.encode(puzzles)
-    state = model.step(model.initial_state(x), x)
-    alone = model.encode(Batch(*(part[2:3] for part in puzzles)))
-    state_alone = model.step(model.initial_state(alone), alone)
-    torch.testing.assert_close(state.z_h[2:3], state_alone.z_h)
-
-
 @pytest.mark.parametrize(
     ("gradient", "expected"),
     [

@@ -7,8 +7,7 @@ import torch
 
 from reason.dynamics.integrate import normal_like
 from reason.nn.attention import Attention, attend
-from reason.nn.block import sequence_first
-from reason.nn.linear import Linear, truncated_normal_
+from reason.nn.linear import truncated_normal_
 from reason.nn.mlp import SwiGLU, inner_width
 from reason.nn.norms import rms_norm
 from reason.nn.rope import rotary_table, rotate
@@ -62,9 +61,10 @@ def test_attention(rotary: bool) -> None:
     layer = Attention(8, num_heads=2).double()
     x = torch.randn(2, 5, 8, dtype=torch.float64)
     got = layer(x, rotary_table(5, 4).double() if rotary else None).detach().numpy()
+    w = {f"a.{name}": value.detach().numpy() for name, value in layer.state_dict().items()}
+    turn = reference.rotate if rotary else reference.unturned
     for row in range(2):
-        w = layer.qkv.weight.detach().numpy(), layer.out.weight.detach().numpy()
-        np.testing.assert_allclose(got[row], reference.attention(x[row].numpy(), *w, 2, rotary), atol=1e-6)
+        np.testing.assert_allclose(got[row], reference.attention(x[row].numpy(), w, "a", 2, turn=turn), atol=1e-6)
 
 
 def test_both_forms_of_attention_agree() -> None:
@@ -86,17 +86,3 @@ def test_swiglu_over_either_axis(activation: str) -> None:
     for row in range(3):
         expected = reference.swiglu(x[:, row].numpy().T, *w, act).T
         np.testing.assert_allclose(over_cells[:, row].detach().numpy(), expected)
-
-
-def test_linear_casts_its_weight_to_the_activation() -> None:
-    layer = Linear(4, 3)
-    assert layer.weight.dtype == torch.float32
-    assert layer(torch.randn(2, 4).bfloat16()).dtype == torch.bfloat16
-    assert layer.over_sequence(torch.randn(4, 2, 5).bfloat16()).shape == (3, 2, 5)
-
-
-def test_sequence_first_moves_memory_and_no_value() -> None:
-    x = torch.randn(2, 3, 4)
-    moved = sequence_first(x)
-    assert torch.equal(moved, x)
-    assert moved.transpose(0, 1).is_contiguous()

@@ -1,12 +1,11 @@
 """Folders are replaced whole or not at all, and nothing is removed that this project did not write."""
 
 import contextlib
-import json
 import os
 from pathlib import Path
 
 import pytest
-from conftest import make_set, output, refusal
+from conftest import make_set, refusal
 from survivors import snapshot
 
 from datasets_gen.layout import DatasetError, atomic_directory
@@ -105,9 +104,6 @@ def test_a_refused_training_leaves_no_folder(sudoku_4x4: Path, here: Path) -> No
     assert not (here / "runs").exists()
 
 
-BOARD = "1... .... .... ...2"
-
-
 def test_a_model_of_the_package_writes_below_no_run_of_that_name(half: Path, here: Path) -> None:
     """Evaluations of one's own run runs/sudoku-6x6 are neither replaced nor compared as the model's."""
     make_set("sudoku --size 6 --train 0 --test 4 --seed 1", here / "data/sudoku-6x6")
@@ -121,16 +117,6 @@ def test_a_model_of_the_package_writes_below_no_run_of_that_name(half: Path, her
     assert sorted(here.rglob("*")) == before
     assert main(["evaluate", "runs/sudoku-6x6", "steps=1", "name=mine"]) == 0
     refusal("compare sudoku-6x6", "sudoku-6x6 holds no evaluation")
-
-
-def test_settings_of_a_model_that_change_nothing_are_named(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    loud = "model.noise=additive"
-    said = f"{loud} changes nothing in this evaluation: it is only added in training"
-    output(["evaluate", "half", "steps=1", loud], said)
-    main(["solve", "half", BOARD, "steps=1", "--restarts", "2", "--json", loud])
-    streams = capsys.readouterr()
-    json.loads(streams.out)
-    assert streams.err.replace("answer", "evaluation").strip() == said
 
 
 def test_a_set_that_gives_no_name_asks_for_one(half: Path, here: Path) -> None:

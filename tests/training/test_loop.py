@@ -10,14 +10,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 from conftest import TINY, pairs, trainer_of
-from safetensors import SafetensorError
-from safetensors.torch import load_file
+from survivors import everything as everything
 
 from datasets_gen.layout import Split, write_dataset
 from reason.cli import main
@@ -58,14 +56,6 @@ VARIANTS = {
     "muon": pairs("optimizer.kind=muon optimizer.muon_lr=0.05 rollout.accum_steps=2 rollout.carry=handover"),
     "adamw, bf16, no EMA": {"optimizer.kind": "adamw", "training.precision": "bf16", "ema.decay": "none"},
 }
-
-
-def everything(run: Path) -> dict[str, torch.Tensor]:
-    """Every tensor of the newest checkpoint."""
-    folder = checkpoint.checkpoints(run)[-1]
-    return {
-        f"{path.name}/{name}": t for path in sorted(folder.glob("*.safetensors")) for name, t in load_file(path).items()
-    }
 
 
 def untimed(run: Path) -> list[dict[str, object]]:
@@ -153,14 +143,6 @@ def test_gradient_checkpointing_changes_no_gradient(tiny: Config, tmp_path: Path
     for plain, recomputed in zip(*ends, strict=True):
         torch.testing.assert_close(plain, recomputed)
     assert kept[1] < kept[0] / 2
-
-
-def test_a_full_disk_leaves_no_half_checkpoint(tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trainer = trainer_of(tiny, tmp_path / "run")
-    monkeypatch.setattr(checkpoint, "save_file", Mock(side_effect=SafetensorError("No space left on device")))
-    with pytest.raises(OSError, match="No space left"):
-        trainer.train()
-    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
 
 
 def signalled(command: list[str], run: Path, send: Callable[[subprocess.Popen], object]) -> tuple[int, str, str]:
