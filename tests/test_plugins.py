@@ -113,15 +113,6 @@ def test_what_a_model_cannot_is_refused(changes: dict[str, str], words: str) -> 
         override(plugins.import_file("my_model.py").mine(), changes)
 
 
-def test_a_run_says_which_file_it_needs(here: Path, sudoku_4x4: Path) -> None:
-    own = here / "my_term.py"
-    typed = ["sudoku-4x4", f"data={sudoku_4x4}", "run=run", "loss.weights.drift=0.1", "--import", "my_term.py", *SHORT]
-    output(["train", *typed], f"next: python evaluate.py run --import {own}")
-    plugins.IMPORTED.clear()
-    told = f"run was made with {own}, which may change what is trained: add --import {own}"
-    refusal("train run=run --resume", told)
-
-
 def test_a_mixer_trains_evaluates_and_is_listed(here: Path, sudoku_4x4: Path) -> None:
     typed = ["model.mixer=cross", "model.positions=none", "model.puzzle_emb_len=0"]
     own = ["--import", "my_mixer.py"]
@@ -210,7 +201,10 @@ def test_a_term_that_is_not_one_number_is_refused(name: str, got: str, here: Pat
 
 
 def test_a_run_imports_nothing_by_itself(here: Path, sudoku_4x4: Path) -> None:
-    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=run", *SHORT, "--import", "my_term.py"]) == 0
+    words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=run", *SHORT, "--import", "my_term.py"]
+    output(words, f"next: python evaluate.py run --import {here / 'my_term.py'}")
+    plugins.IMPORTED.clear()
+    refusal("train run=run --resume", f"may change what is trained: add --import {here / 'my_term.py'}")
     record = json.loads(Path("run/config.json").read_text())
     assert record["imports"] == [str(here / "my_term.py")]
     record["imports"], record["config"]["model"]["depth"] = [str(here / "bomb.py")], 3

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import refusal
-from safetensors.torch import load_file
+from conftest import make_set, output, refusal
+from survivors import same
 
 from datasets_gen.layout import DatasetError, Split, read_split, write_dataset
 from datasets_gen.maze.paths import FREE
@@ -107,47 +107,32 @@ TINY = (
 TERMS = "model.noise=additive loss.weights.equil_z=1 loss.weights.rh_stable_z=1 loss.weights.rep_x=1"
 
 
-def test_training_on_relations_resumes_to_the_bit_and_is_evaluated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path / "set")
+def test_training_on_relations_resumes_to_the_bit_and_is_evaluated(here: Path) -> None:
+    written(here / "set")
     words = ["train", "sudoku-4x4", "data=set", *TINY.split(), *TERMS.split()]
     assert main([*words, "run=whole"]) == 0
     assert main([*words, "run=half", "--max-steps", "4"]) == 0
     assert main(["train", "run=half", "--resume"]) == 0
-    whole, half = (load_file(f"{run}/checkpoints/step-000008/weights.safetensors") for run in ("whole", "half"))
-    assert all(torch.equal(whole[name], half[name]) for name in whole)
+    assert same(here / "whole", here / "half")
     assert main(["evaluate", "half", "steps=4"]) == 0
 
 
-def test_a_declared_puzzle_is_solved_as_it_is_typed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_puzzles_without_a_symmetry_are_solved_with_decimation_after_a_training_with_hints(
+    here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    made = ["generate", "futoshiki", "--train", "4", "--validation", "2", "--test", "2", "--output-dir", "futoshiki"]
-    assert main([*made, "--processes", "1"]) == 0
-    assert main(["train", "sudoku-4x4", "data=futoshiki", *TINY.split(), "run=run"]) == 0
-    assert main(["evaluate", "run", "steps=2"]) == 0
-    results = json.loads(next(Path("run/evaluation").glob("*/results.json")).read_text())
-    assert results["valid_by_step"] == results["exact_by_step"]  # one solution: valid is exact
-    metadata, split = read_split("futoshiki", "test")
-    board = puzzle_of(metadata).draw(split.inputs[0], None, split.relations_of(0))
-    Path("typed.txt").write_text(board)
-    capsys.readouterr()
+    make_set("futoshiki --train 4 --validation 2 --test 2 --processes 1", here / "set")
+    assert main(["train", "sudoku-4x4", "data=set", *TINY.split(), "run=run"]) == 0
+    metadata, split = read_split("set", "test")
+    Path("typed.txt").write_text(puzzle_of(metadata).draw(split.inputs[0], None, split.relations_of(0)))
     every = []
     rule = pytest.importorskip("reason.extensions.decimation.rule").Decimation
     of = rule.of
     monkeypatch.setattr(rule, "of", lambda *given: every.append(given[0]) or of(*given))
-    assert main(["solve", "run", "typed.txt", "--json", "steps=2", "--restarts", "3"]) in (0, 1)
-    told = json.loads(capsys.readouterr().out)
-    assert set(every) == {3}  # trained with hints, and no symmetry to restart under
+    output("solve run typed.txt steps=2 --restarts 3", "the rules do not hold: ", status=None)  # an untrained network
+    assert set(every) == {3}
     every.clear()
-    main(["solve", "run", "typed.txt", "steps=2", "--restarts", "1", "studies=decimation=none"])
+    output("solve run typed.txt steps=2 --restarts 1 studies=decimation=none", status=None)
     assert not every
-    assert told["task"]["name"] == "futoshiki"
-    assert told["rules_hold"] is False  # an untrained network
-    assert "broken" in told["mistake"] or "where the question" in told["mistake"]
 
 
 SHORT = (
@@ -162,36 +147,26 @@ def test_the_larger_logit_is_that_of_the_token() -> None:
     assert unmarked(logits, ()) is logits
 
 
-@pytest.fixture
-def mazes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    words = ["generate", "maze", "--size", "6", "--min-path", "5", "--validation", "4", "--test", "4"]
-    assert main([*words, "--train", "12", "--output-dir", "mazes", "--processes", "1"]) == 0
-    return tmp_path / "mazes"
-
-
-def test_a_marked_training_is_read_without_marks(mazes: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = PuzzleData(mazes, "train", marks=True)
+def test_a_marked_training_is_read_without_marks(here: Path) -> None:
+    make_set("maze --size 6 --min-path 5 --train 12 --validation 4 --test 4 --processes 1", here / "mazes")
+    data = PuzzleData("mazes", "train", marks=True)
     assert data.labels.max() == data.shape.vocab_size == 6
     assert data.shape.marks == (FREE,)
-    assert main(["train", "maze-any", "data=mazes", "data.marks=true", "run=run", *SHORT.split()]) == 0
-    assert (
-        main(["train", "maze-any", "data=mazes", "data.marks=true", "run=half", *SHORT.split(), "--max-steps", "2"])
-        == 0
-    )
+    words = ["train", "maze-any", "data=mazes", "data.marks=true", *SHORT.split()]
+    assert main([*words, "run=run"]) == 0
+    assert main([*words, "run=half", "--max-steps", "2"]) == 0
     assert main(["train", "run=half", "--resume"]) == 0
-    run, half = (api.load(name, device="cpu").model for name in ("run", "half"))
-    assert all(torch.equal(a, b) for a, b in zip(run.parameters(), half.parameters(), strict=True))
+    assert same(here / "run", here / "half")
+    run = api.load("run", device="cpu").model
     batch = data.take(torch.arange(4))
     x = run.encode(batch)
     state = run.step(run.initial_state(x), x)
     assert run.readout(state, x).logits.shape[-1] == 6
     assert run.train().readout(state, x).logits.shape[-1] == 7
     assert main(["evaluate", "run", "steps=2"]) == 0
-    capsys.readouterr()
-    assert main(["solve", "run", "S..\n.#.\n..G", "--json", "--restarts", "1"]) in (0, 1)
-    assert json.loads(capsys.readouterr().out)["task"] == {"name": "maze", "size": 3}
+    told = json.loads(output(["solve", "run", "S..\n.#.\n..G", "--json", "--restarts", "1"], status=None))
+    assert told["task"] == {"name": "maze", "size": 3}
 
 
-def test_marks_are_of_mazes_and_of_a_head_that_has_them(mazes: Path, sudoku_4x4: Path) -> None:
+def test_marks_are_of_mazes_and_of_a_head_that_has_them(sudoku_4x4: Path) -> None:
     refusal(["train", "sudoku-4x4", f"data={sudoku_4x4}", "data.marks=true"], "holds no mazes; type data.marks=false")

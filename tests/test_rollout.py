@@ -52,7 +52,7 @@ def play(config: RolloutConfig, steps: int, patience: list[float], rows: int = 3
     """Carries after each step and who took part; row r wants to halt when its step count exceeds patience[r]."""
     model, stream = Counter(), Stream(rows)
     model.patience = torch.tensor(patience)
-    carry = first_carry(model, stream())
+    carry = first_carry(model, stream(), config)
     carries, active = [], []
     for index in range(steps):
         carry, seen = supervise(model, carry, stream, config, batch_start=index % config.accum_steps == 0)
@@ -71,12 +71,9 @@ FOREVER = [1e9, 1e9, 1e9]
 
 def test_staggered_rows_halt_one_after_the_other_and_then_take_all_steps() -> None:
     config = RolloutConfig(supervision_steps=3, halting="none", staggered=True)
-    model, stream = Counter(), Stream(4)
-    carry, taken = first_carry(model, stream(), config), []
-    for index in range(7):
-        carry, _ = supervise(model, carry, stream, config, batch_start=index % config.accum_steps == 0)
-        taken.append(carry.steps.tolist())
-    assert taken == [[1, 2, 3, 1], [2, 3, 1, 2], [3, 1, 2, 3], [1, 2, 3, 1], [2, 3, 1, 2], [3, 1, 2, 3], [1, 2, 3, 1]]
+    carries, _ = play(config, 7, [1e9] * 4, rows=4)
+    steps = [[1, 2, 3, 1], [2, 3, 1, 2], [3, 1, 2, 3]]
+    assert [carry.steps.tolist() for carry in carries] == [*steps, *steps, steps[0]]
 
 
 def original_rows(limit: int, patience: list[float], steps: int, rows: int = 3) -> list[list[tuple[int, int, bool]]]:
@@ -215,23 +212,14 @@ def test_evaluation_runs_all_steps_from_the_initial_state() -> None:
     assert pairs == [(7, 1007), (1007, 2007)]
 
 
-class Asked(Counter):
-    """Remembers after which step it was read."""
-
-    def readout(self, state: Count, context: Context, step: int | None = None) -> Readout:
-        self.read = [*getattr(self, "read", []), step]
-        return super().readout(state, context)
-
-
 def test_every_readout_knows_its_step() -> None:
-    model = Asked()
+    model, read = Counter(), []
+    plain = model.readout
+    model.readout = lambda state, context, step=None: (read.append(step), plain(state, context))[1]
     assert all(record.readout for record in unroll(model, Stream(2)(), 4))
-    assert model.read == [1, 2, 3, 4]
     loops = {"count": 4, "supervision": "per-loop"}
-    config = RolloutConfig(supervision_steps=1, halting="none", loops=loops)
-    model.read = []
-    first_step(model, 2, config, loops=4)
-    assert model.read == [1, 2, 3, 4]
+    first_step(model, 2, RolloutConfig(supervision_steps=1, halting="none", loops=loops), loops=4)
+    assert read == [1, 2, 3, 4] * 2
 
 
 def test_what_a_run_is_trained_for() -> None:

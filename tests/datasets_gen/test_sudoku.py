@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from datasets_gen.sudoku.generate import random_splits
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import full_grid, solve, thin
 from datasets_gen.sudoku.tables import BOXES, geometry
+from reason.data import draw_symmetries
 
 SIZES = pytest.mark.parametrize("size", BOXES)
 HARD = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."  # Inkala 2012
@@ -29,23 +31,6 @@ def random_puzzle(size, rng):
 
 def put(board, cell, value):
     return np.where(np.arange(len(board)) == cell, value, board).astype(np.uint8)
-
-
-def moved(boards, size, rng, *, moves=True):
-    """The boards (..., S) under one random symmetry of Sudoku."""
-    height, width = BOXES[size]
-
-    def lines(per_block):
-        blocks = rng.permutation(size // per_block)
-        return np.concatenate([block * per_block + rng.permutation(per_block) for block in blocks])
-
-    digits = np.concatenate([[0], rng.permutation(size) + 1])
-    grids = digits[np.asarray(boards, np.int64)].reshape(*np.shape(boards)[:-1], size, size)
-    if moves:
-        grids = grids[..., lines(height), :][..., lines(width)]
-        if height == width and rng.random() < 0.5:
-            grids = grids.swapaxes(-1, -2)
-    return grids.reshape(np.shape(boards)).astype(np.uint8)
 
 
 def count_solutions_naively(board, size):
@@ -96,10 +81,12 @@ def test_minimal_puzzles_have_one_solution_and_no_clue_to_spare(size):
 def test_signatures_are_invariant_and_tell_puzzles_apart(size, seed):
     rng = generator(seed)
     question, answer = random_puzzle(size, rng)
-    copies = np.array([moved([question, answer], size, rng, moves=size != 4) for _ in range(8)])
+    moved = draw_symmetries(8, Sudoku(size).symmetry, torch.Generator().manual_seed(seed))  # as training draws them
+    boards = torch.tensor(np.stack([question, answer]) + 1).long()
+    copies = [moved.apply(board.expand(8, -1)).numpy().astype(np.uint8) for board in boards]
     own = signatures(question[None], answer[None])[0]
-    assert (signatures(copies[:, 0], copies[:, 1]) == own).all()
-    assert Sudoku(size).valid(*(copies + 1).swapaxes(0, 1)).all()
+    assert (signatures(*(tokens - 1 for tokens in copies)) == own).all()
+    assert Sudoku(size).valid(*copies).all()
     opened = np.flatnonzero(question == 0)[0]
     assert signatures(put(question, opened, answer[opened])[None], answer[None])[0] != own
 

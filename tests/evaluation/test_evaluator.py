@@ -11,6 +11,7 @@ import pytest
 import torch
 from evaluators import counting, evaluator_of, read, small
 from rich.console import Console
+from test_report import MORE
 
 from datasets_gen.structure import Structure
 from reason.config.describe import halting_read
@@ -40,9 +41,6 @@ from reason.training.world import World
 
 Trained = tuple[Any, PuzzleData]
 COUNTERS = torch._dynamo.utils.counters
-FIXTURES = Path(__file__).parents[1] / "datasets_gen/fixtures"
-MORE = {"run": "r", "preset": "p", "dataset": "d", "split": "test", "parameters": 1, "checkpoint_step": 1}
-MORE |= {"weights": "ema", "precision": "float32", "device": "cpu", "version": "0", "fingerprint": "f0"}
 
 
 def test_one_pass_equals_a_loop_over_puzzles(trained: Trained) -> None:

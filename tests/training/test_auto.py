@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from test_optimizers import model
 
 from reason.cli import main
 from reason.config.overrides import override, read_config
 from reason.config.schema import Config
-from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.presets import PRESETS
 from reason.training import accelerate, auto, device, precision
 from reason.training.accelerate import Accelerator
@@ -66,13 +66,6 @@ def test_a_run_records_and_keeps_what_auto_came_to(half: Path) -> None:
     assert read_config(half / "config.json") == recorded
     assert main(["train", "run=half", "--resume", "model.gradient_checkpointing=true"]) == 0
     assert read_config(half / "config.json").model.gradient_checkpointing is True
-
-
-SMALL = RecursiveConfig(hidden_size=8, num_heads=2, expansion=1, puzzle_emb_len=2)
-
-
-def model() -> RecursiveModel:
-    return RecursiveModel(SMALL, Shape(seq_len=4, vocab_size=5, num_puzzle_identifiers=6))
 
 
 @pytest.mark.parametrize("ramp", [False, True])
