@@ -57,14 +57,11 @@ def trains(base: Config, terms: dict[str, dict[str, str]], balance: dict[str, st
     assert [term for term in terms if not math.isfinite(losses[f"loss/{term}"])] == []
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"model.noise": "additive", "model.integrator": "heun"}, r"type model\.noise=none"),
-        ({"model.equation": "averaged", "model.states": "1"}, r"model\.equation=impulse"),
-        ({"rollout.loops.count": "2"}, r"type model\.gradient=all-cycles"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"model.noise": "additive", "model.integrator": "heun"}, r"type model\.noise=none"),
+    ({"model.equation": "averaged", "model.states": "1"}, r"model\.equation=impulse"),
+    ({"rollout.loops.count": "2"}, r"type model\.gradient=all-cycles"),
+])  # fmt: skip
 def test_what_does_not_compose_says_so_at_the_start(
     changes: dict[str, str], words: str, tiny: Config, tmp_path: Path
 ) -> None:

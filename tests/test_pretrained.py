@@ -98,18 +98,15 @@ def test_figures_hold_on_fresh_puzzles(name: str, here: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "goal"),
-    [
-        ("sudoku-6x6", 0.9),
-        ("maze-10x10-narrow", 0.97),
-        ("sudoku-6x6-cmm-node", 0.9),
-        ("sudoku-6x6-cmm-nsde", 0.9),
-        ("sudoku-6x6-attention", 0.9),
-        ("sudoku-6x6-hrm", 0.88),  # 91.1 % was measured; another number of threads rounds differently
-        ("addition-3", 0.9),
-    ],
-)
+@pytest.mark.parametrize(("name", "goal"), [
+    ("sudoku-6x6", 0.9),
+    ("maze-10x10-narrow", 0.97),
+    ("sudoku-6x6-cmm-node", 0.9),
+    ("sudoku-6x6-cmm-nsde", 0.9),
+    ("sudoku-6x6-attention", 0.9),
+    ("sudoku-6x6-hrm", 0.88),  # 91.1 % was measured; another number of threads rounds differently
+    ("addition-3", 0.9),
+])  # fmt: skip
 def test_unseen_puzzles_are_solved(name: str, goal: float, here: Path) -> None:
     assert main(["train", name, "run=run"]) == 0
     assert main(["evaluate", "run", "name=here"]) == 0

@@ -57,25 +57,22 @@ def change(where: tuple[int, ...], value: int) -> Callable[[np.ndarray], np.ndar
     return changed
 
 
-@pytest.mark.parametrize(
-    ("spoil", "says"),
-    [
-        *(
-            (change(where, value), r"instance \d of example 0 is none of the structure's relations")
-            for where, value in {
-                (0, 1, 0): 2,  # no such relation
-                (0, 1, 3): 4,  # no such cell
-                (0, 1, 4): 1,  # a cell again
-                (0, 0, 3): -1,  # one cell of two
-                (0, 1, 2): -1,  # padding before cells
-                (0, 1, 1): 10,  # a number above the highest
-                (0, 0, 1): 0,  # a number of a relation without
-                (0, 2, 2): 0,  # a cell of none
-            }.items()
-        ),
-        (lambda rows: rows[:1], r"has shape \(1, 3, 5\), \(2, M, 1 \+ 1 \+ cells\) expected"),
-    ],
-)
+@pytest.mark.parametrize(("spoil", "says"), [
+    *(
+        (change(where, value), r"instance \d of example 0 is none of the structure's relations")
+        for where, value in {
+            (0, 1, 0): 2,  # no such relation
+            (0, 1, 3): 4,  # no such cell
+            (0, 1, 4): 1,  # a cell again
+            (0, 0, 3): -1,  # one cell of two
+            (0, 1, 2): -1,  # padding before cells
+            (0, 1, 1): 10,  # a number above the highest
+            (0, 0, 1): 0,  # a number of a relation without
+            (0, 2, 2): 0,  # a cell of none
+        }.items()
+    ),
+    (lambda rows: rows[:1], r"has shape \(1, 3, 5\), \(2, M, 1 \+ 1 \+ cells\) expected"),
+])  # fmt: skip
 def test_instances_that_the_structure_does_not_allow_are_named(
     tmp_path: Path, spoil: Callable[[np.ndarray], np.ndarray], says: str
 ) -> None:
@@ -84,14 +81,11 @@ def test_instances_that_the_structure_does_not_allow_are_named(
         read_split(tmp_path / "set", "train")
 
 
-@pytest.mark.parametrize(
-    ("relation", "says"),
-    [
-        (Relation(name="sum", instances=((0, 4),)), r"different cells of 0\.\.3"),
-        (Relation(name="sum", instances=((0, 0),)), "different cells"),
-        (Relation(name="less", places=2, instances=((0, 1, 2),)), "must hold 2 different cells"),
-    ],
-)
+@pytest.mark.parametrize(("relation", "says"), [
+    (Relation(name="sum", instances=((0, 4),)), r"different cells of 0\.\.3"),
+    (Relation(name="sum", instances=((0, 0),)), "different cells"),
+    (Relation(name="less", places=2, instances=((0, 1, 2),)), "must hold 2 different cells"),
+])  # fmt: skip
 def test_a_structure_whose_instances_do_not_fit_is_refused(tmp_path: Path, relation: Relation, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         written(tmp_path / "set", ROWS, Structure(relations=(relation,)))

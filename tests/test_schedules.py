@@ -70,27 +70,21 @@ def test_a_course_rises_once_and_then_never(kind: str, warmup: int, floor: float
     assert shares[warmup:] == sorted(shares[warmup:], reverse=True)
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"kind": "exponential"}, "min_ratio=0.1"),
-        ({"points": ((0.5, 1), (0.5, 0))}, "must rise in position"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "words"), [
+    ({"kind": "exponential"}, "min_ratio=0.1"),
+    ({"points": ((0.5, 1), (0.5, 0))}, "must rise in position"),
+])  # fmt: skip
 def test_what_is_no_course_is_refused_with_the_mend(settings: dict[str, object], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         ScheduleConfig(**settings)
 
 
-@pytest.mark.parametrize(
-    ("schedules", "words"),
-    [
-        ('{"lmm": {}}', "needs the loss term lmm"),
-        ('{"q_continue": {"warmup_steps": 3}}', r"type loss\.weights\.q_continue=1"),
-        ('{"lm": {"kind": "stairs"}}', r"loss\.schedules\.lm\.kind"),
-        ("soon", r"loss\.schedules=soon: input should be a valid dictionary"),
-    ],
-)
+@pytest.mark.parametrize(("schedules", "words"), [
+    ('{"lmm": {}}', "needs the loss term lmm"),
+    ('{"q_continue": {"warmup_steps": 3}}', r"type loss\.weights\.q_continue=1"),
+    ('{"lm": {"kind": "stairs"}}', r"loss\.schedules\.lm\.kind"),
+    ("soon", r"loss\.schedules=soon: input should be a valid dictionary"),
+])  # fmt: skip
 def test_schedules_from_the_command_line_are_checked(schedules: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         override(Config(), {"loss.weights.q_halt": "0", "rollout.halting": "none", "loss.schedules": schedules})

@@ -141,14 +141,11 @@ def test_the_distribution_is_that_of_plain_rejection():
     assert ks_2samp((ours.inputs == 1).sum(1), (plain == 1).sum(1)).pvalue > 0.001
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        (Kind(5, 0.3, 0.5, 40, False), "choose from 2"),
-        (Kind(2, 0.0, 0.0, 2, False), "brought no new one"),
-        (Kind(4, 0.3, 0.5, 16, True), "choose from 2"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "words"), [
+    (Kind(5, 0.3, 0.5, 40, False), "choose from 2"),
+    (Kind(2, 0.0, 0.0, 2, False), "brought no new one"),
+    (Kind(4, 0.3, 0.5, 16, True), "choose from 2"),
+])  # fmt: skip
 def test_impossible_mazes_are_refused(monkeypatch, kind, words):
     monkeypatch.setattr("datasets_gen.maze.generate.DRAWS", 1000)
     monkeypatch.setattr("datasets_gen.maze.generate.PILOT", 5000)
@@ -194,16 +191,13 @@ def test_walls_between_cells_become_cells(text: str) -> None:
     assert [line[1 : 1 + len(rows[0])] for line in drawn] == rows
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("+--+--+\n|S    |\n+--+  +\n|G    |\n", "line 4 of the maze"),  # without its last line
-        ("+--+--+\n|S    |\n+- +  +\n|G    |\n+--+--+", "line 3 of the maze is '\\+- \\+  \\+'"),
-        ("S..\n+--+\n..G", "'\\+' in row 2 is no cell of a maze; walls between"),
-        ("||S.|\n|..|\n|.G|", "'\\|' in row 1 is no cell of a maze"),
-        ("S....\n....G", "2 rows and 5 columns; at most 4"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), [
+    ("+--+--+\n|S    |\n+--+  +\n|G    |\n", "line 4 of the maze"),  # without its last line
+    ("+--+--+\n|S    |\n+- +  +\n|G    |\n+--+--+", "line 3 of the maze is '\\+- \\+  \\+'"),
+    ("S..\n+--+\n..G", "'\\+' in row 2 is no cell of a maze; walls between"),
+    ("||S.|\n|..|\n|.G|", "'\\|' in row 1 is no cell of a maze"),
+    ("S....\n....G", "2 rows and 5 columns; at most 4"),
+])  # fmt: skip
 def test_a_drawing_that_is_half_read_is_refused(text: str, words: str) -> None:
     with pytest.raises(DatasetError, match=words):
         Maze(4).parse(text)

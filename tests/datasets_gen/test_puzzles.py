@@ -49,17 +49,14 @@ def test_published_shapes_need_no_task(puzzle):
     assert structure_of(metadata(puzzle, task={}, seq_len=17)) == Structure()
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"grid": (2, 4)}, "grid 2x4"),
-        ({"groups": {"row": (0, 0, 1)}}, "groups.row must number the groups of 6 cells"),
-        ({"groups": {"row": (0, 0, 2, 2, 0, 0)}}, "without a gap"),
-        ({"symbols": (1, 9)}, "different tokens 0..3"),
-        ({"symbols": (2, 1)}, "ascending"),
-        ({"symbols": (1, 2), "outside": 2}, "different tokens"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"grid": (2, 4)}, "grid 2x4"),
+    ({"groups": {"row": (0, 0, 1)}}, "groups.row must number the groups of 6 cells"),
+    ({"groups": {"row": (0, 0, 2, 2, 0, 0)}}, "without a gap"),
+    ({"symbols": (1, 9)}, "different tokens 0..3"),
+    ({"symbols": (2, 1)}, "ascending"),
+    ({"symbols": (1, 2), "outside": 2}, "different tokens"),
+])  # fmt: skip
 def test_a_structure_that_contradicts_its_set_is_refused(changes, words):
     assert words in Structure(**changes).fault(6, 4)
 

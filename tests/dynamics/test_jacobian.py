@@ -19,13 +19,6 @@ def smooth_map(size: int = 6) -> tuple[J.Map, Tensor]:
     return lambda z: torch.tanh(z @ weight.T) + 0.1 * z**2, torch.randn(3, size, dtype=torch.float64)
 
 
-def test_products_are_those_of_the_full_jacobian() -> None:
-    f, z = smooth_map()
-    full, v = full_jacobian(f, z), torch.randn_like(z)
-    torch.testing.assert_close(J.jvp(f, z, v), torch.einsum("bij,bj->bi", full, v))
-    torch.testing.assert_close(J.vjp(f, z, v), torch.einsum("bij,bi->bj", full, v))
-
-
 @pytest.mark.parametrize("product", [J.jvp, J.vjp])
 def test_products_are_differentiable_in_the_point(product: J.Product) -> None:
     f, z = smooth_map(4)

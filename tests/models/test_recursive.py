@@ -120,15 +120,12 @@ def test_every_variant_trains_every_weight(changes: dict[str, object]) -> None:
     assert without == []
 
 
-@pytest.mark.parametrize(
-    ("gradient", "expected"),
-    [
-        ("last-call", [False] * 6 + [True, True]),  # 2 cycles × (3 low + 1 high)
-        ("last-cycle", [False] * 4 + [True] * 4),
-        ("all-cycles", [True] * 8),
-        *((k, [False] * (8 - k) + [True] * k) for k in (1, 5, 8)),
-    ],
-)
+@pytest.mark.parametrize(("gradient", "expected"), [
+    ("last-call", [False] * 6 + [True, True]),  # 2 cycles × (3 low + 1 high)
+    ("last-cycle", [False] * 4 + [True] * 4),
+    ("all-cycles", [True] * 8),
+    *((k, [False] * (8 - k) + [True] * k) for k in (1, 5, 8)),
+])  # fmt: skip
 def test_gradient_reach(gradient: str | int, expected: list[bool]) -> None:
     """Which network calls of one supervision step carry a gradient, in order."""
     model, start, x = begun(gradient=gradient)
@@ -192,15 +189,12 @@ def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
         torch.testing.assert_close(move(point), torch.stack(moved[:states], dim=1))
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"hidden_size": 10, "num_heads": 4}, "num_heads"),
-        ({"hidden_size": 6, "num_heads": 2}, "divisible by 2"),
-        ({"mixer": "mlp"}, "model.positions=none"),
-        ({"states": 1, "separate_networks": True}, "model.separate_networks=false"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "words"), [
+    ({"hidden_size": 10, "num_heads": 4}, "num_heads"),
+    ({"hidden_size": 6, "num_heads": 2}, "divisible by 2"),
+    ({"mixer": "mlp"}, "model.positions=none"),
+    ({"states": 1, "separate_networks": True}, "model.separate_networks=false"),
+])  # fmt: skip
 def test_what_cannot_be_is_refused_with_the_mend(settings: dict[str, object], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         RecursiveConfig(**settings)

@@ -10,7 +10,7 @@ from reason.nn.attention import Attention, attend
 from reason.nn.linear import truncated_normal_
 from reason.nn.mlp import SwiGLU, inner_width
 from reason.nn.norms import rms_norm
-from reason.nn.rope import rotary_table, rotate
+from reason.nn.rope import rotary_table
 
 
 def test_truncated_normal_keeps_its_deviation_after_the_cut() -> None:
@@ -44,16 +44,6 @@ def test_rms_norm_of_bfloat16_is_computed_in_float32() -> None:
 )
 def test_inner_width_is_a_multiple_of_256(width: int, expansion: float, inner: int) -> None:
     assert inner_width(width, expansion) == inner
-
-
-def test_rotary_scores_depend_on_distance_alone() -> None:
-    table = rotary_table(12, 8)
-    q, k = torch.randn(8), torch.randn(8)
-    turned_q, turned_k = (rotate(v.expand(1, 1, 12, 8), table)[0, 0] for v in (q, k))
-    scores = turned_q @ turned_k.T
-    for distance in range(-5, 6):
-        diagonal = scores.diagonal(distance)
-        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("rotary", [True, False])

@@ -12,7 +12,7 @@ from datasets_gen.sudoku import Sudoku
 from reason.nn.geometry import Geometry, factored, incidence, pooling
 from reason.nn.groups import GroupMixer
 from reason.nn.local import LocalMixer
-from reason.nn.rope import rotary_2d_table, rotate
+from reason.nn.rope import rotary_2d_table
 
 
 @pytest.mark.parametrize("neighbourhood", ["moore", "von-neumann"])
@@ -24,15 +24,12 @@ def test_local_mixing_is_a_gated_convolution_that_outside_cells_do_not_feed(neig
     got = mixer(h, Geometry(grid=(rows, columns), inside=inside)).detach().numpy()
     out = mixer.out.weight.detach().numpy()  # (D, I)
     offsets = [(i, j) for i, j in product((-1, 0, 1), repeat=2) if neighbourhood == "moore" or abs(i) + abs(j) <= 1]
-    weights = mixer.weight.detach().numpy().reshape(2 * inner, len(offsets), width)
-    sent = (h * inside).numpy().reshape(2, rows, columns, width)
-    for b, r, c in np.ndindex(2, rows, columns):
-        y = np.zeros(2 * inner)
-        for weight, (i, j) in zip(weights.swapaxes(0, 1), offsets, strict=True):
-            if 0 <= r + i < rows and 0 <= c + j < columns:
-                y += weight @ sent[b, r + i, c + j]
-        wanted = out @ (silu(y[:inner]) * y[inner:])
-        np.testing.assert_allclose(got[b, r * columns + c], wanted, atol=1e-12)
+    kernel = torch.zeros(2 * inner, width, 3, 3, dtype=torch.float64)
+    for weight, (i, j) in zip(mixer.weight.detach().reshape(2 * inner, -1, width).unbind(1), offsets, strict=True):
+        kernel[:, :, 1 + i, 1 + j] = weight
+    sent = (h * inside).transpose(1, 2).unflatten(2, (rows, columns))
+    y = torch.nn.functional.conv2d(sent, kernel, padding=1).flatten(2).transpose(1, 2).numpy()
+    np.testing.assert_allclose(got, (silu(y[..., :inner]) * y[..., inner:]) @ out.T, atol=1e-12)
 
 
 def test_group_mixing_adds_the_pooled_messages_of_every_group() -> None:
@@ -58,17 +55,6 @@ def test_group_mixing_adds_the_pooled_messages_of_every_group() -> None:
 def test_groups_of_unequal_sizes_keep_the_variance_of_independent_members() -> None:
     pool = torch.from_numpy(pooling(incidence([np.array([0, 0, 0, 1])])))
     torch.testing.assert_close(pool, torch.tensor([[3**-0.5] * 3 + [0], [0, 0, 0, 1]]))
-
-
-def test_rotary_2d_scores_depend_on_row_and_column_differences_alone() -> None:
-    rows, columns = 3, 5
-    table = rotary_2d_table((rows, columns), 8)
-    q, k = torch.randn(8), torch.randn(8)
-    turned_q, turned_k = (rotate(v.expand(1, 1, rows * columns, 8), table)[0, 0] for v in (q, k))
-    scores = (turned_q @ turned_k.T).view(rows, columns, rows, columns)
-    torch.testing.assert_close(scores[:-1, :-1, :-1, :-1], scores[1:, 1:, 1:, 1:], atol=1e-5, rtol=1e-5)
-    assert (scores[0, 0, 0, 1] - scores[0, 0, 1, 0]).abs() > 1e-4
-    assert rotary_2d_table((rows, columns), 8, prefix=2).shape == (2, 2 + rows * columns, 8)
 
 
 @pytest.mark.parametrize(("base", "slow"), [(16.0, 0.25), (10_000.0, 0.01)])

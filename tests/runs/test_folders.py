@@ -99,11 +99,6 @@ def test_commands_keep_what_is_not_theirs(half: Path, here: Path) -> None:
     assert snapshot(here) == before
 
 
-def test_a_refused_training_leaves_no_folder(sudoku_4x4: Path, here: Path) -> None:
-    refusal(["train", "sudoku-4x4", f"data={sudoku_4x4}", "init_from=nowhere"], "no run at nowhere")
-    assert not (here / "runs").exists()
-
-
 def test_a_model_of_the_package_writes_below_no_run_of_that_name(half: Path, here: Path) -> None:
     """Evaluations of one's own run runs/sudoku-6x6 are neither replaced nor compared as the model's."""
     make_set("sudoku --size 6 --train 0 --test 4 --seed 1", here / "data/sudoku-6x6")

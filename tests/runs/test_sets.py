@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import NARROW, make_set, output, refusal, trainer_of
-from survivors import change_json, snapshot
+from survivors import Damage, entry, snapshot
 
 from datasets_gen.layout import Split, write_dataset
 from datasets_gen.sudoku import Sudoku
@@ -110,7 +110,7 @@ def copied(here: Path) -> Path:
     return here / "set"
 
 
-def an_array(split: str, name: str, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Path], None]:
+def an_array(split: str, name: str, change: Callable[[np.ndarray], np.ndarray]) -> Damage:
     def apply(folder: Path) -> None:
         file = folder / split / f"all__{name}.npy"
         np.save(file, change(np.load(file)))
@@ -118,23 +118,19 @@ def an_array(split: str, name: str, change: Callable[[np.ndarray], np.ndarray]) 
     return apply
 
 
-def stated(split: str, **fields: object) -> Callable[[Path], None]:
-    return lambda folder: change_json(folder / split / "dataset.json", lambda tree: tree.update(fields))
-
-
 def with_zero(array: np.ndarray) -> np.ndarray:
     return np.where(np.arange(array.size).reshape(array.shape) == 5, 0, array).astype(array.dtype)
 
 
-CHANGES: dict[str, tuple[str, Callable[[Path], None]]] = {
+CHANGES: dict[str, tuple[str, Damage]] = {
     "inputs": ("train", an_array("train", "inputs", with_zero)),
     "labels": ("train", an_array("train", "labels", with_zero)),
     "identifiers": ("train", an_array("train", "puzzle_identifiers", lambda a: 1 - a)),
     "examples of puzzles": ("train", an_array("train", "puzzle_indices", lambda _: np.array([0, 1, 4, 6, 8, 10, 12]))),
     "puzzles of groups": ("train", an_array("train", "group_indices", lambda _: np.array([0, 1, 4, 6]))),
-    "ignored label": ("train", stated("train", ignore_label_id=3)),
-    "task": ("train", stated("train", task={"name": "other"})),
-    "vocabulary": ("train", stated("train", vocab_size=9)),
+    "ignored label": ("train", entry("train/dataset.json", "ignore_label_id", 3)),
+    "task": ("train", entry("train/dataset.json", "task", {"name": "other"})),
+    "vocabulary": ("train", entry("train/dataset.json", "vocab_size", 9)),
     "validation inputs": ("validation", an_array("validation", "inputs", with_zero)),
     "validation gone": ("validation", lambda folder: shutil.rmtree(folder / "validation")),
 }
@@ -168,7 +164,8 @@ def test_what_training_does_not_read_may_change(copied: Path, here: Path) -> Non
     """Where it lies, who made it, how hard its puzzles are, in which type of number its tokens are stored."""
     was = PuzzleData(copied, "train").fingerprint
     copied.rename(here / "moved")
-    stated("train", provenance={"command": "other"}, mean_puzzle_examples=9.0)(here / "moved")
+    entry("train/dataset.json", "provenance", {"command": "other"})(here / "moved")
+    entry("train/dataset.json", "mean_puzzle_examples", 9.0)(here / "moved")
     np.save(here / "moved/train/all__ratings.npy", np.arange(6))
     an_array("train", "inputs", lambda array: array.astype(np.int32))(here / "moved")
     assert PuzzleData(here / "moved", "train").fingerprint == was

@@ -1,17 +1,19 @@
 """What metrics.jsonl says, against sums written out; the monitor: what it reads, leaves alone and keeps."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
 from conftest import trainer_of
+from evaluators import read
 from test_loop import everything, untimed
 
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.models.base import IGNORE, Batch, Readout
-from reason.rollout import Carry, Unroll, unroll
+from reason.rollout import Carry, Unroll
 from reason.runs.directory import load_run
 from reason.runs.results import training_curve
 from reason.training import checkpoint
@@ -59,18 +61,11 @@ def test_accuracy_is_that_of_rows_that_have_just_halted() -> None:
 def test_an_epoch_is_a_pass_of_the_loader_over_the_set(accum_steps: int, tiny: Config, tmp_path: Path) -> None:
     changes = {"rollout.carry": "same-batch", "rollout.accum_steps": str(accum_steps), "training.log_every": "3"}
     trainer = trainer_of(override(tiny, changes), tmp_path / "run")
-    drawn = 0
-
-    def counted() -> torch.Tensor:
-        nonlocal drawn
-        drawn += sampler.batch_size
-        return draw()
-
     (sampler,) = trainer.samplers
-    draw, sampler.groups = sampler.groups, counted  # type: ignore[method-assign]
+    sampler.groups = Mock(wraps=sampler.groups)  # type: ignore[method-assign]
     trainer.train()
     line = read_metrics(tmp_path / "run")[-1]
-    assert line["epoch"] == pytest.approx(drawn / trainer.data.groups)
+    assert line["epoch"] == pytest.approx(sampler.groups.call_count * sampler.batch_size / trainer.data.groups)
     assert line["puzzle_steps"] == 6 * sampler.batch_size
 
 
@@ -87,7 +82,7 @@ CPU = torch.device("cpu")
 
 
 def test_a_reading_is_the_accuracy_of_the_averages_at_the_last_step(watched: Config, tmp_path: Path) -> None:
-    """Against a plain loop over the puzzles, one by one, with the EMA loaded as a run's evaluation loads it."""
+    """Against an evaluation (test_evaluator.py holds it against a loop) with the EMA loaded as a run's."""
     watched = override(
         watched, {"training.steps": "40", "optimizer.lr": "3e-3", "optimizer.schedule.warmup_steps": "0"}
     )
@@ -97,17 +92,10 @@ def test_a_reading_is_the_accuracy_of_the_averages_at_the_last_step(watched: Con
     reading = monitor.read(trainer.model, trainer.ema, 40)
     model = load_run(tmp_path / "run", CPU, watched).model
     data = PuzzleData(str(watched.data.directory), "validation")
-    exact = cell = 0.0
-    for index in range(len(data)):
-        batch = data.take(torch.tensor([index]))
-        with torch.no_grad():
-            *_, out = unroll(model, batch, watched.rollout.supervision_steps)
-        right = out.logits.argmax(-1) == batch.labels
-        exact += right.all().item() / len(data)
-        cell += right.float().mean().item() / len(data)
+    expected = read(model, data, watched.rollout.supervision_steps, 5)
     assert reading.puzzles == len(data) == 11
-    assert reading.exact == pytest.approx(exact)
-    assert reading.cell == pytest.approx(cell)
+    assert reading.exact == pytest.approx(expected["exact_by_step"][-1])
+    assert reading.cell == pytest.approx(expected["cell_by_step"][-1])
     assert reading.cell > 0.25  # it has learned something: cell accuracy would be chance otherwise
     capped = trainer_of(override(watched, {"training.monitor.puzzles": "5"}), tmp_path / "run").monitor
     assert capped.read(trainer.model, None, 40).puzzles == 5

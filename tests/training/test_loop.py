@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -126,19 +127,13 @@ def test_gradient_checkpointing_changes_no_gradient(tiny: Config, tmp_path: Path
     ends, kept = [], []
     for flag in ("false", "true"):
         trainer = trainer_of(override(tiny, changes | {"model.gradient_checkpointing": flag}), tmp_path / flag)
-        count = 0
-
-        def keep(tensor: torch.Tensor) -> torch.Tensor:
-            nonlocal count
-            count += 1
-            return tensor
-
+        keep = Mock(side_effect=lambda tensor: tensor)
         torch.manual_seed(1)
         trainer.optimizer_step()
         x = trainer.model.encode(trainer.carries[0].batch)
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
             trainer.model.step(trainer.carries[0].state, x)
-        kept.append(count)
+        kept.append(keep.call_count)
         ends.append([p.detach().clone() for p in trainer.model.parameters()])
     for plain, recomputed in zip(*ends, strict=True):
         torch.testing.assert_close(plain, recomputed)
