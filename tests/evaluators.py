@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from reason.context import Context
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator, evaluate
@@ -35,6 +36,12 @@ def random_batch(rows: int, cells: int, tokens: int) -> Batch:
     """Puzzles whose answer is the question, of one identifier."""
     inputs = torch.randint(0, tokens, (rows, cells))
     return Batch(inputs, inputs.clone(), torch.zeros(rows, dtype=torch.long))
+
+
+def begun(model: Any, tokens: torch.Tensor) -> tuple[Any, Context]:
+    """The initial state, and x̂, of puzzles whose answer is the question."""
+    context = model.encode(Batch(tokens, tokens, torch.zeros(len(tokens), dtype=torch.long)))
+    return model.initial_state(context), context
 
 
 def shaken(model: Any) -> Any:

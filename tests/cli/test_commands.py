@@ -208,21 +208,10 @@ def test_neither_the_package_nor_a_listing_needs_torch() -> None:
     )
 
 
-SCRIPTS = "python train.py x; then python evaluate.py, python -m datasets_gen, make demo"
-COMMANDS = "reason train x; then reason evaluate, reason generate, reason demo"
-
-
-@pytest.mark.parametrize(("called", "checkout", "shown"), [
-    ("/usr/bin/reason", False, COMMANDS),
-    ("/somewhere/reason/__main__.py", False, COMMANDS),
-    ("/usr/bin/reason", True, SCRIPTS),
-    ("train.py", False, SCRIPTS),
-])  # fmt: skip
-def test_commands_are_printed_as_they_can_be_typed(
-    called: str, checkout: bool, shown: str, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.argv", [called])
+def test_a_command_prints_commands_away_from_a_checkout(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And scripts within one, or where one was called (tests/test_wheel.py types what is printed)."""
     (here / "train.py").touch()
-    if checkout:
-        monkeypatch.setattr("datasets_gen.typed.ROOT", here)
-    assert typed(SCRIPTS) == shown
+    for root, called, shown in ((ROOT, "reason", "reason"), (here, "reason", "python"), (ROOT, "train.py", "python")):
+        monkeypatch.setattr("sys.argv", [f"/usr/bin/{called}"])
+        monkeypatch.setattr("datasets_gen.typed.ROOT", root)
+        assert typed("python train.py x").split()[0] == shown

@@ -5,13 +5,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from evaluators import begun
 from torch import Tensor
 
-from reason.context import Context
 from reason.dynamics.integrate import euler_maruyama, integrate, normal_like
 from reason.models import RecursiveConfig, RecursiveModel, Shape
-from reason.models.base import Batch
-from reason.models.recursive import RecursiveState
 
 PULL = 0.9  # F(z) = PULL·z: a slow drift, so that the noise term decides the order
 
@@ -72,15 +70,11 @@ def made(**changes: object) -> RecursiveModel:
     return RecursiveModel(config, Shape(seq_len=4, vocab_size=5), torch.float64).double()
 
 
-def begun(model: RecursiveModel) -> tuple[RecursiveState, Context]:
-    """The initial state of two puzzles, and x̂."""
-    tokens = torch.arange(8).view(2, 4) % 5
-    x = model.encode(Batch(tokens, tokens, torch.zeros(2, dtype=torch.long)))
-    return model.initial_state(x), x
+TOKENS = torch.arange(8).view(2, 4) % 5
 
 
 def stepped(model: RecursiveModel) -> Tensor:
-    return model.step(*begun(model)).z_h
+    return model.step(*begun(model, TOKENS)).z_h
 
 
 def with_weights_of(model: RecursiveModel, **changes: object) -> RecursiveModel:
@@ -110,7 +104,7 @@ def test_a_training_step_is_its_noisy_recursion(noise: str, monkeypatch: pytest.
     monkeypatch.setattr("reason.dynamics.integrate.normal_like", torch.ones_like)
     once = {"h_cycles": 1, "l_cycles": 1, "separate_networks": True}
     model = made(**once, noise=noise, sigma=0.3, dt=0.5, substeps=2).train()
-    start, x = begun(model)
+    start, x = begun(model, TOKENS)
     z_h, z_l = start
     geometry = x.geometry
     for _ in range(2):
@@ -125,7 +119,7 @@ def test_a_training_step_is_its_noisy_recursion(noise: str, monkeypatch: pytest.
 def test_maps_are_free_of_noise() -> None:
     model = made(noise="additive", sigma=1.0).train()
     for kind in ("f_h", "cycle", "step"):
-        g, z = model.map(*begun(model), kind)
+        g, z = model.map(*begun(model, TOKENS), kind)
         assert torch.equal(g(z), g(z))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from evaluators import begun
 from torch import Tensor
 
 from datasets_gen.maze import Maze
@@ -14,7 +15,7 @@ from datasets_gen.structure import Structure
 from datasets_gen.sudoku import Sudoku
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig, build_model
-from reason.models.base import Batch, ModelConfig, Reasoner, Shape
+from reason.models.base import ModelConfig, Reasoner, Shape
 
 GROUPS = {"mixer": "groups", "positions": "none", "hidden_size": 8, "num_heads": 1, "expansion": 2}
 SYMBOLS = GROUPS | {"symbols": True}
@@ -45,12 +46,6 @@ def make(family: str, puzzle: Puzzle, settings: dict[str, Any]) -> Reasoner:
         if name.startswith("q_head"):  # which starts at 0
             torch.nn.init.normal_(parameter)
     return model
-
-
-def begun(model: Reasoner, tokens: Tensor) -> tuple[Any, Tensor]:
-    """The initial state, and x̂."""
-    x = model.encode(Batch(tokens, tokens, torch.zeros(len(tokens), dtype=torch.long)))
-    return model.initial_state(x), x
 
 
 @torch.no_grad()

@@ -98,29 +98,21 @@ def test_auto_takes_bfloat16_where_it_is_faster(
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bf16)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     monkeypatch.setattr(precision, "_processor", lambda: f"vendor_id : {maker}")
-    precision.bfloat16_is_faster.cache_clear()
-    try:
-        assert dtypes("auto", CPU) == (torch.bfloat16 if faster else torch.float32, None)
-        assert dtypes("amp", CPU) == (torch.float32, torch.bfloat16 if faster else None)
-    finally:
-        precision.bfloat16_is_faster.cache_clear()
+    monkeypatch.setattr(precision, "bfloat16_is_faster", precision.bfloat16_is_faster.__wrapped__)
+    assert dtypes("auto", CPU) == (torch.bfloat16 if faster else torch.float32, None)
+    assert dtypes("amp", CPU) == (torch.float32, torch.bfloat16 if faster else None)
 
 
 def test_float32_products_stay_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     """oneDNN computes them where it does not round the factors; where it would, torch's setting stays as it was."""
     products = torch.backends.mkldnn.matmul
-    before = products.fp32_precision
-    device._exact_by_onednn.cache_clear()
-    try:
-        float32_by_onednn()
-        for rows, inner, columns in ((7, 5, 3), (300, 81, 512)):
-            a, b = torch.randn(rows, inner), torch.randn(inner, columns)
-            torch.testing.assert_close(a @ b, (a.double() @ b.double()).float(), rtol=1e-5, atol=1e-4)
-        device._exact_by_onednn.cache_clear()
-        products.fp32_precision = "ieee"
-        monkeypatch.setattr(torch, "allclose", lambda *_, **__: False)  # where oneDNN rounds
-        float32_by_onednn()
-        assert products.fp32_precision == "ieee"
-    finally:
-        products.fp32_precision = before
-        device._exact_by_onednn.cache_clear()
+    monkeypatch.setattr(device, "_exact_by_onednn", device._exact_by_onednn.__wrapped__)
+    float32_by_onednn()
+    for rows, inner, columns in ((7, 5, 3), (300, 81, 512)):
+        a, b = torch.randn(rows, inner), torch.randn(inner, columns)
+        torch.testing.assert_close(a @ b, (a.double() @ b.double()).float(), rtol=1e-5, atol=1e-4)
+    before, products.fp32_precision = products.fp32_precision, "ieee"
+    monkeypatch.setattr(torch, "allclose", lambda *_, **__: False)  # where oneDNN rounds
+    float32_by_onednn()
+    after, products.fp32_precision = products.fp32_precision, before
+    assert after == "ieee"

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import pairs, trainer_of
+from conftest import output, pairs, trainer_of
 from evaluators import random_batch, shaken
 from safetensors.torch import load_file
 
 from datasets_gen.structure import Relation, Structure
-from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
@@ -99,19 +98,13 @@ def test_messages_follow_the_names_of_constraints() -> None:
     assert torch.equal(after[f"{layer}own.weight"], before[f"{layer}own.weight"])
 
 
-def test_a_run_begins_on_other_constraints_and_says_so(
-    sudoku_4x4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_begins_on_other_constraints_and_says_so(sudoku_4x4: Path, tmp_path: Path) -> None:
     shutil.copytree(sudoku_4x4, tmp_path / "other")
     for file in (tmp_path / "other").glob("*/dataset.json"):
         file.write_text(file.read_text().replace('"box"', '"region"'))
     words = [f"{key}={value}" for key, value in NARROW.items()]
     first, second = str(tmp_path / "first"), str(tmp_path / "second")
-    assert main(["train", "sudoku-9x9", f"data={sudoku_4x4}", f"run={first}", *words]) == 0
-    capsys.readouterr()
-    assert (
-        main(["train", "sudoku-9x9", f"data={tmp_path / 'other'}", f"run={second}", f"init_from={first}", *words]) == 0
-    )
-    told = capsys.readouterr().out
-    assert f"init_from={first}: messages that start at zero: region\n" in told
-    assert f"init_from={first}: messages of the run that are left out: box\n" in told
+    output(["train", "sudoku-9x9", f"data={sudoku_4x4}", f"run={first}", *words])
+    began, words = f"init_from={first}", [f"data={tmp_path / 'other'}", f"run={second}", *words]
+    told = output(["train", "sudoku-9x9", began, *words], f"{began}: messages that start at zero: region\n")
+    assert f"{began}: messages of the run that are left out: box\n" in told
