@@ -199,7 +199,7 @@ class Run:
 
 
 def load(source: Path | str, *, device: str = "auto", weights: str = "auto", **settings: Any) -> Run:
-    """A trained run: its folder, its archive (`reason pack`, unpacked into runs/), or a model of the package.
+    """A trained run: its folder, its archive (unpacked into runs/), a model of the package, or hf:OWNER/NAME.
 
     weights: "ema", "raw" or "auto" (the average where there is one). settings: sections of the config, of what may
     change after training: `model={"h_cycles": 4}`.

@@ -52,8 +52,8 @@ def write_report(folder: Path, results: Results) -> None:
     with (folder / "accuracy_by_step.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([header, *lines])
     sections = sections_of(results)
-    plots = {name: charts_of(results) for section in sections for name, charts_of in section.charts.items()}
-    plots = {name: charts for name, charts in plots.items() if charts}
+    drawn = ((name, charts_of(results)) for section in sections for name, charts_of in section.charts.items())
+    plots = {name: charts for name, charts in drawn if charts}
     for name, charts in plots.items():
         save_png(charts, folder / f"{name}.png")
     (folder / "report.html").write_text(page(results, sections, plots), encoding="utf-8")

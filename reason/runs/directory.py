@@ -66,8 +66,8 @@ def locked(run: Path) -> AbstractContextManager[Any]:
 
 
 def run_and_config(name: Path | str) -> tuple[Path, Config]:
-    """The folder and the config of a run, of its archive, unpacked, or of a model of the package."""
-    run = find_run(name)
+    """The folder and the config of a run, of its archive, unpacked, or of a model of the package or of the hub."""
+    run = extension("export", "hub").fetched(name) if str(name).startswith("hf:") else find_run(name)
     if is_archive(run):
         run = extension("pack", "archive").unpacked(run, None)
     return run, read_config(run / "config.json")

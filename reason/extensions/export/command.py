@@ -23,7 +23,7 @@ model card (card.json, README.md) with its data, seed, command, and accuracy by 
 Commands read the folder like a run: reason solve models/mine PUZZLE, python evaluate.py models/mine. With --stored fp16
 or bf16 the file has half the size, and the card states the accuracy with the rounded weights. The commands in the card
 name data sets as data/SET. To continue the training, use `reason pack` instead. The Hugging Face hub takes the folder:
-hf upload you/mine models/mine, and hf download you/mine --local-dir runs/mine.
+hf upload you/mine models/mine; commands then read hf:you/mine.
 
   reason export runs/mine --onnx                             mine-onnx/: two ONNX graphs in float32, without torch
   reason export maze models/maze-onnx --onnx data=data/maze-20x20

@@ -4,7 +4,7 @@ NAME/config.json, checkpoints/step-NNNNNN/   as in a run; weights.safetensors ho
      card.json                               what it solves, its data, seed and command, accuracy by step and n
      README.md                               the same to be read
 
-`hf upload` puts such a folder on the Hugging Face hub, and `hf download` fetches it.
+`hf upload` puts such a folder on the Hugging Face hub, where hf:OWNER/NAME names it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """reason export and reason models: weights without a training, and what their card says."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from conftest import output, refusal
+from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 
 import reason
@@ -15,6 +17,7 @@ from reason.config.overrides import override, read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.export.card import markdown
+from reason.extensions.export.hub import Reasoner
 from reason.extensions.export.model import export_run
 
 WORDS = ["evaluation.weights=ema", "steps=3", "evaluation.limit=6"]
@@ -97,6 +100,42 @@ def test_what_cannot_be_exported_is_refused(run: reason.Run, exported: Path, tmp
     with pytest.raises(ConfigError, match="no run at"):
         export_run(tmp_path / "none", tmp_path / "out", configured(tmp_path / "none"), "fp32", [])
     assert not list(tmp_path.iterdir())
+
+
+def test_a_model_goes_to_the_hub_and_back(
+    run: reason.Run, sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In place of the hub its cache, in the layout that huggingface_hub documents, and no connection."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(here / "cache"))
+    made, cache, commit = [], here / "cache/models--you--first", "0123456789abcdef0123456789abcdef01234567"
+
+    def upload(repo_id: str, folder_path: Path, commit_message: str) -> str:
+        shutil.copytree(folder_path, cache / "snapshots" / commit)
+        (cache / "refs").mkdir()
+        (cache / "refs/main").write_text(commit)
+        return f"https://huggingface.co/{repo_id}/commit/{commit}"
+
+    monkeypatch.setattr("huggingface_hub.create_repo", lambda name, **settings: made.append((name, settings)))
+    monkeypatch.setattr("huggingface_hub.upload_folder", upload)
+    assert Reasoner(**vars(run)).push_to_hub("you/first", private=True).endswith(commit)
+    assert made == [("you/first", {"exist_ok": True, "private": True})]
+    card = ModelCard.load(cache / "snapshots" / commit / "README.md")
+    assert card.data.tags == ["recursive-reasoning", "TRM", "arxiv:2510.04871"]
+    (result,) = card.data.eval_results
+    assert (card.data.license, result.dataset_name, result.metric_name) == ("mit", "sudoku-4x4", "step 16")
+    for loaded in (
+        Reasoner.from_pretrained("you/first"),
+        reason.load("hf:you/first"),
+        reason.load("hf:you/first@main"),
+    ):
+        assert loaded.directory == Path("runs/you--first-0123456")
+        assert all(torch.equal(a, b) for a, b in zip(loaded.model.parameters(), run.model.parameters(), strict=True))
+    assert main(["evaluate", "hf:you/first", f"data={sudoku_4x4}", "steps=1", "name=there"]) == 0
+    assert not (cache / "snapshots" / commit / "evaluation").exists()
+    assert Reasoner.from_pretrained(loaded.directory).step == 4
+    refusal("evaluate hf:you/second", "hf:you/second cannot be fetched")
+    refusal("evaluate hf:you/first/third", "hf:you/first/third cannot be fetched")
 
 
 def test_models_of_the_package(exported: Path, sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
