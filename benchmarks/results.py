@@ -5,9 +5,10 @@ python benchmarks/results.py keep NAME RUN/evaluation/EVALUATION …     docs/re
 python benchmarks/results.py show NAME                                every figure of a file, in a table
 python benchmarks/results.py write                                    the pages and plots, of all files and claims.yaml
 
-The builder writes docs/results.md (claims and plots), docs/log/by-file.md (every file) and the tables that other pages
-hold between `<!-- results: NAME -->` and `<!-- end -->`. claims.yaml has the text; a figure in it is a quotation such
-as `[[maze-any 16 on=maze-30x30-fresh]]`, which `quoted` reads from the file.
+The builder writes docs/results.md (claims and plots), docs/leaderboard.md (networks by test set, of leaderboard.yaml,
+which has others' published figures), docs/log/by-file.md (every file) and the tables that other pages hold between
+`<!-- results: NAME -->` and `<!-- end -->`. claims.yaml has the text; a figure in it is a quotation such as
+`[[maze-any 16 on=maze-30x30-fresh]]`, which `quoted` reads from the file.
 
 A kept run has its preset, the settings changed, seed, training data, steps and minutes. A kept evaluation has its
 data, n, accuracy at 1, 2, 4, … steps, that of each puzzle's answer of highest q and, where they were measured, norms of
@@ -30,6 +31,7 @@ from typing import Any
 import numpy as np
 import yaml
 from plots import line_plot
+from scipy.stats import binomtest
 
 from datasets_gen.layout import splits_of
 from reason.config.describe import keys_of
@@ -54,6 +56,7 @@ CURVES = {  # by loop: key and form
     "perplexity": ("perplexity", ".1f"),
     "gate": ("gate", ".4f"),
 }
+OURS = ("parameters", "puzzle_steps", "seeds", "puzzles", "16", "64")  # of a row of the leaderboard, by `quoted`
 EXTRA = ("highest_q", "held")  # shares at the last step, where a run has them
 Json = dict[str, Any]
 
@@ -229,8 +232,10 @@ def quoted(home: Path, asked: str) -> str:
 def figure_of(group: list[Json], what: str) -> str | None:
     """One figure of the runs that differ in the seed alone; None where they do not have it."""
     kind, _, of = what.partition(":")
-    if what in ("parameters", "puzzles"):
+    if what in ("parameters", "puzzles", "puzzle_steps"):
         return f"{group[0][what]:,}"
+    if what == "seeds":
+        return str(len(group))
     if what == "minutes":
         minutes = [run["minutes"] for run in group]
         return spread(minutes, ".0f" if min(minutes) >= 1 else ".1f", "")
@@ -290,6 +295,32 @@ def page(home: Path) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def leaderboard(home: Path) -> str:
+    """docs/leaderboard.md: networks by test set, ours from the files, others as published."""
+    said = yaml.safe_load((home / FOLDER / "leaderboard.yaml").read_text())
+    lines = ["# Leaderboard", "", said["about"].strip(), ""]
+    for part in said["tables"]:
+        rows = []
+        for row in part["rows"]:
+            if "file" in row:
+                asked = {key: f"{row['file']} {key} {row['keys']}" for key in OURS if key not in row}
+                row = row | {key: quoted(home, each) for key, each in asked.items()}
+            n = int(str(row.get("puzzles", 0)).replace(",", ""))
+            shown = row | {key: ranged(str(row[key]), n) for key in ("16", "64") if row.get(key)}
+            rows.append([f"{shown.get(key, '')}" for key in said["columns"]])
+        lines += [f"## {part['title']}", "", part["text"].strip(), "", *table(list(said["columns"].values()), rows), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def ranged(percent: str, n: int) -> str:
+    """A figure of one run on n puzzles with Wilson's 95 % interval; another as it is."""
+    if "±" in percent or not n:
+        return percent
+    share = float(percent.removesuffix(" %")) / 100
+    low, high = binomtest(round(share * n), n).proportion_ci(method="wilson")
+    return f"{percent.removesuffix(' %')} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
 def log_page(home: Path) -> str:
     """docs/log/by-file.md: of every file its question, its command, its size and what it showed."""
     said = claims(home)
@@ -326,6 +357,8 @@ def between(values: list[int]) -> str:
 def pages(home: Path) -> dict[Path, str]:
     """Every page that holds figures of the files, as it should read."""
     written = {home / "results.md": page(home), home / "log/by-file.md": log_page(home)}
+    if (home / FOLDER / "leaderboard.yaml").is_file():
+        written[home / "leaderboard.md"] = leaderboard(home)
     for file in [home.parent / "README.md", *sorted(home.glob("*.md"))]:
         if file not in written and file.is_file() and "<!-- results: " in (text := file.read_text()):
             written[file] = refreshed(home, text)

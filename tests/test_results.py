@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -13,6 +14,7 @@ from reason.presets import preset
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
+import baselines  # noqa: E402
 import results  # noqa: E402
 
 FILES = sorted((ROOT / "docs/results").glob("*.json"))
@@ -20,9 +22,36 @@ FILES = sorted((ROOT / "docs/results").glob("*.json"))
 
 def test_pages_and_plots_are_written_from_the_files() -> None:
     written = {**results.pages(ROOT / "docs"), **results.plots(ROOT / "docs")}
-    assert {"README.md", "results.md", "by-file.md"} <= {file.name for file in written}
+    assert {"README.md", "results.md", "leaderboard.md", "by-file.md"} <= {file.name for file in written}
     for file, text in written.items():
         assert file.read_text() == text, f"{file.name}: run python benchmarks/results.py write"
+
+
+def test_the_leaderboard_has_rows_of_others_with_their_source_and_intervals() -> None:
+    said = yaml.safe_load((ROOT / "docs/results/leaderboard.yaml").read_text())
+    rows = [row for part in said["tables"] for row in part["rows"]]
+    published = [row for row in rows if row["by"].startswith("published")]
+    assert len(rows) >= 10
+    assert len(published) >= 5
+    assert all("https://" in row["who"] or "authors" in row["by"] for row in published)
+    assert all({"file", "keys"} <= row.keys() or "benchmarks" in row["by"] for row in rows if row not in published)
+    assert all(row.keys() - {"file", "keys"} <= said["columns"].keys() for row in rows)
+    assert (
+        results.ranged("50.0 %", 100) == "50.0 [40.4, 59.6]"
+    )  # Wilson's: (z²/2n + .5 ± √(.25 z²/n + z⁴/4n²)) / (1 + z²/n)
+    assert results.ranged("50.0 ± 1.0 %", 100) == "50.0 ± 1.0 %"
+
+
+def test_trivial_solvers() -> None:
+    answer = np.array([[(3 * (r % 3) + r // 3 + c) % 9 + 1 for r in range(9) for c in range(9)]], np.uint8)
+    few = np.where(np.arange(81) % 10 == 0, 0, answer)  # the diagonal is open: naked singles
+    assert baselines.shares(np.concatenate([answer, few]), np.concatenate([answer, answer])) == {
+        "guessed": 1.0, "by_naked_singles": 1.0, "by_singles": 1.0
+    }  # fmt: skip
+    empty = np.zeros((1, 81), np.uint8)
+    assert baselines.shares(empty, answer) == {"guessed": 0.0, "by_naked_singles": 0.0, "by_singles": 0.0}
+    may = baselines.open_digits(few)[0, 0]
+    assert may.tolist() == [digit + 1 == answer[0, 0] for digit in range(9)]
 
 
 def test_a_quotation_names_one_row() -> None:
