@@ -27,7 +27,7 @@ def test_files_and_functions_that_are_named_exist(document: Path) -> None:
         assert path is not None, f"{document.name} names {file}"
         if name:
             assert re.search(rf"^\s*(def|class) {name}\b", path.read_text(), re.MULTILINE), f"{file} has no {name}"
-    for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
+    for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)(?<!badge\.svg)\)", text):
         assert (document.parent / picture).exists(), f"{document.name} shows {picture}"
 
 
@@ -148,13 +148,24 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
     nbformat = pytest.importorskip("nbformat")  # with the extra `dev`
     client, file = pytest.importorskip("nbclient"), ROOT / "examples/tour.ipynb"
     notebook = nbformat.read(file, as_version=4)
-    notebook.cells[1].source = notebook.cells[1].source.replace("steps = 300", "steps = 3")
+    notebook.cells[2].source = notebook.cells[2].source.replace("steps = 300", "steps = 3")
     client.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
     kinds = [kind for cell in notebook.cells for output in cell.get("outputs", []) for kind in output.get("data", {})]
     assert kinds.count("image/png") == 2, "the reader's own plots are drawn in the page"
     assert len(list(tmp_path.glob("runs/sudoku-4x4*-1/evaluation/*/report.html"))) == 2
     assert file.stat().st_size < 200_000, "bytes, with its outputs"
+
+
+def test_the_image_installs_what_was_tested() -> None:
+    lines = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if not line.startswith("#")]
+    assert len(lines) <= 10
+    installed = [line for line in lines if "pip install" in line]
+    assert all("-c constraints.txt" in line for line in installed)
+    readme = (ROOT / "README.md").read_text()
+    assert re.search(r"ARG TORCH_INDEX=(\S+)", "\n".join(lines))[1] in readme
+    for workflow in re.findall(r"actions/workflows/(\S+?\.yml)/badge", readme):
+        assert (ROOT / ".github/workflows" / workflow).is_file()
 
 
 WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))

@@ -128,15 +128,15 @@ OURS = ("OMP_NUM_THREADS", "TQDM_DISABLE", "PYTHONPATH", "VIRTUAL_ENV")  # varia
 
 
 def commands() -> list[str]:
-    """The lines of the bash blocks, and each Python block as one command; without a block whose package is missing."""
-    found = []
+    """In a clone each line of the bash blocks and each Python block; without a block whose package is missing."""
+    found = [f"git clone {ROOT} reason && cd reason"]
     for language, block in re.findall(r"```(bash|python)\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL):
         probe = ["apt-get", "download", "--print-uris", "git-doc"]
         if "apt-get" in block and not (shutil.which("apt-get") and subprocess.run(probe, check=False).returncode == 0):
             print(f"left out, for want of git-doc:\n{block}")
             continue
         found += block.splitlines() if language == "bash" else [f"python - <<'END'\n{block}END"]
-    return [command.replace("clone URL", f"clone {ROOT}") for command in found]
+    return found
 
 
 @pytest.fixture
