@@ -25,7 +25,7 @@ from reason.models.base import Shape
 from reason.runs.directory import create_run, next_run, refuse_existing
 from reason.training.checkpoint import save_checkpoint
 
-DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code.
+DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code, or of a fork with its networks (CGAR, EqR).
 
   reason import-weights step_65100 run=runs/trm data=data/sudoku-extreme
   reason import-weights model.safetensors run=runs/hrm data=data/maze model.num_heads=8 model.l_cycles=2
@@ -61,10 +61,16 @@ def main(argv: list[str]) -> int:
         ours = from_original(weights)
         section, shape, assumed = inferred(ours, metadata.seq_len if metadata else None, stated)
         config = override(_config(section, stated, directory, weights), pairs)
-        if metadata and (found := Shape.model_construct(**{key: getattr(metadata, key) for key in _COMPARED})) != shape:
-            raise ConfigError(
-                f"the weights are for {shape}, {directory} has {found}; name the set of their training with data=DIR"
-            )
+        learned = ours.get("puzzle_embedding.weight") if section["puzzle_emb_len"] else None
+        if metadata:
+            found = Shape.model_construct(**{key: getattr(metadata, key) for key in _COMPARED})
+            if (found.seq_len, found.vocab_size) != (shape.seq_len, shape.vocab_size):
+                raise ConfigError(
+                    f"the weights are for {shape}, {directory} has {found}; name the set of their training: data=DIR"
+                )
+            shape = found
+        if learned is not None and len(learned) != shape.num_puzzle_identifiers:  # as TRM's code does
+            ours["puzzle_embedding.weight"] = learned.mean(0).repeat(shape.num_puzzle_identifiers, 1)
         model = cast(RecursiveModel, build_model(config.model, shape))
         load_original(model, ours)
     except ConfigError:
@@ -80,7 +86,13 @@ def main(argv: list[str]) -> int:
     print(f"{run}: {kind}{states}, {model.parameter_count():,} parameters, {shape}; {config.training.precision}")
     if taken:
         print(f"weights taken from {taken}")
-    if (count := shape.num_puzzle_identifiers) > 1 and section["puzzle_emb_len"]:
+    count = shape.num_puzzle_identifiers
+    if learned is not None and len(learned) != count:
+        print(
+            f"left out: the embeddings of {len(learned):,} puzzle identifiers; each of the {count:,} of {directory} "
+            f"has their mean, so train on: python train.py PRESET data={directory} init_from={run}"
+        )
+    elif count > 1 and section["puzzle_emb_len"]:
         known = f"the number alone agrees with {directory}" if directory else "evaluate on the set of its training"
         print(f"not known: which puzzles the {count} identifiers are, since a checkpoint has no names of them; {known}")
     open_questions = [setting for name, setting in assumed.items() if f"model.{name}" not in pairs]
@@ -133,6 +145,8 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
             "torch.save(model.state_dict(), FILE)"
         ) from None
     within: dict[Any, Any] = loaded if isinstance(loaded, dict) else {}  # perhaps {"model": state_dict, "config": …}
+    if isinstance(ema := within.get("ema"), dict) and isinstance(ema.get("shadow"), dict):  # EqR's
+        within = within | {"ema": ema["shadow"]}
     if _named_tensors(within):
         return within, stated, ""
     held = {str(key): of for key, of in within.items() if _named_tensors(of)}

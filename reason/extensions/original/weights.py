@@ -87,7 +87,9 @@ def inferred(
     hrm = any(name.startswith("f_h.") for name in weights)
     vocabulary, width = weights["tokens.weight"].shape
     mixer = "mlp" if "f_l.blocks.0.mixer.down.weight" in weights else "attention"
-    positions = "rotary" if mixer == "attention" and stated.get("pos_encodings") != "none" else "none"
+    if (asked := stated.get("pos_encodings", "rope")) not in ("rope", "learned", "none"):
+        raise ConfigError(f"the checkpoint states pos_encodings={asked}; only rope, learned and none are supported")
+    positions = "rotary" if mixer == "attention" and asked != "none" else "none"
     length = None  # positions of the sequence, prefix and cells, where a weight tells them
     if mixer == "mlp":
         length = weights["f_l.blocks.0.mixer.down.weight"].shape[0]
@@ -114,6 +116,9 @@ def inferred(
         )
     if float(stated.get("rms_norm_eps", RMS_EPS)) != RMS_EPS:
         raise ConfigError(f"the checkpoint states rms_norm_eps={stated['rms_norm_eps']}; only {RMS_EPS:g} is supported")
+    drawn = "initial_l" not in weights  # EqR: starts are random, and a call moves the state by a share
+    if drawn and "lambda_" not in stated:
+        assumed["dt"] = "lambda_=0.95"
     section = {
         "kind": "recursive",
         "hidden_size": width,
@@ -127,7 +132,9 @@ def inferred(
         "puzzle_emb_len": prefix,
         "h_cycles": known("H_cycles", 2 if hrm else 3),
         "l_cycles": known("L_cycles", 2 if hrm else 6),
-        "states": 2 if "initial_h" in weights else 1,
+        "states": 2 if drawn or "initial_h" in weights else 1,
+        "initial": "random" if drawn else "buffer",
+        "dt": float(stated.get("lambda_", 0.95 if drawn else 1)),
         "gradient": "last-call" if hrm else "last-cycle",
     }
     identifiers = len(weights["puzzle_embedding.weight"]) if prefix else stated.get("num_puzzle_identifiers", 1)
@@ -151,6 +158,8 @@ def load_original(model: RecursiveModel, weights: Mapping[str, Tensor]) -> None:
         RuntimeError: a weight is missing, unexpected or of another shape.
     """
     weights = dict(weights)
+    if model.config.initial == "random":
+        weights |= {name: torch.zeros(model.config.hidden_size) for name in ("initial_h", "initial_l")}
     if model.config.states == 1:
         weights.setdefault("initial_h", weights["initial_l"])
     if model.config.puzzle_emb_len == 0:

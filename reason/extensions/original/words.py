@@ -38,10 +38,16 @@ VALUES = {  # their setting and value, the latter in small letters: ours
     ("arch.forward_dtype", "float32"): "training.precision=fp32",
     ("arch.loss.loss_type", "stablemax_cross_entropy"): "loss.likelihood=stablemax",
     ("arch.loss.loss_type", "softmax_cross_entropy"): "loss.likelihood=softmax",
+    ("arch.puzzle_emb_ndim", "0"): "model.puzzle_emb_len=0",
+    ("arch", "trm_singlez"): "model.states=1",
     ("ema", "false"): "ema.decay=none",
 }
 NAMED = {"arch", "data_path", "data_paths", "run_name", "epochs", "eval_interval", "beta1", "beta2", "ema"}
-LEFT = {"evaluators", "project_name", "checkpoint_every_eval", "load_checkpoint", "freeze_weights", "checkpoint_path"}
+LEFT = {
+    "evaluators", "project_name", "checkpoint_every_eval", "load_checkpoint", "freeze_weights", "checkpoint_path",
+    "data_paths_test", "eval_save_outputs", "min_eval_interval",
+}  # fmt: skip
+ARCHITECTURES = {"trm", "hrm", "hrm_v1"}  # arch=…, of those that are presets here
 THEIRS = {*SAME, *NAMED, *LEFT} - {"seed"}
 GROUPS = 1000  # base puzzles of their Sudoku and maze sets
 BATCH, DATA = 768, "data/sudoku-extreme"  # their defaults
@@ -86,7 +92,7 @@ def spelled(words: Sequence[str]) -> tuple[str, list[str]]:
             found.append(f"{'training.steps' if key == 'epochs' else 'training.monitor.every'}={steps}")
         elif key == "run_name":
             found.append(f"run=runs/{value}")
-        elif key not in {*NAMED, "arch.H_layers", "data", "run"}:
+        elif key not in {*NAMED, "arch.H_layers", "data", "run"} or (key == "arch" and value not in ARCHITECTURES):
             left.append(f"{key}={value}")
     if {"beta1", "beta2"} & theirs.keys():
         found.append(f"optimizer.betas=[{theirs.get('beta1', 0.9)},{theirs.get('beta2', 0.95)}]")

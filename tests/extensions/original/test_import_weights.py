@@ -16,7 +16,7 @@ from reason.cli import main
 from reason.config.describe import describe_settings
 from reason.config.overrides import override, read_config, split_arguments
 from reason.extensions.original.words import SAME, VALUES, spelled
-from reason.models.base import Shape
+from reason.models.base import Batch, Shape
 from reason.models.recursive import RecursiveConfig, RecursiveModel
 from reason.presets import preset
 from reason.runs.directory import load_run
@@ -52,12 +52,67 @@ ALIKE = "not known: which puzzles the 3 identifiers are, since a checkpoint has 
 
 
 @pytest.mark.parametrize(("in_weights", "in_set"), [(3, 11), (11, 3), (1, 3), (3, 1)])
-def test_identifiers_are_counted_at_import(in_weights: int, in_set: int, here: Path) -> None:
+def test_other_identifiers_get_the_mean_embedding(in_weights: int, in_set: int, here: Path) -> None:
+    """As in HRM's issue 2, 1,045,829 in the checkpoint and 1,921,253 in a set built again: all else is loaded."""
     made_set("set", *map(str, range(in_set)))
-    torch.save(weights_of(in_weights), "w.pt")
-    ours, theirs = (f"16 cells, 6 tokens and {count} puzzle identifiers" for count in (in_weights, in_set))
-    refusal(["import-weights", "w.pt", "run=r", "data=set", *TYPED], f"for {ours}, set has {theirs}; name the set")
+    embedding = torch.randn(in_weights, 8)
+    content = weights_of(in_weights, "_orig_mod.model.inner.") | {"_orig_mod.model.inner.puzzle_emb.weights": embedding}
+    said = imported(content, "data=set")
+    assert f"left out: the embeddings of {in_weights} puzzle identifiers; each of the {in_set} of set has" in said
+    state = load_run(Path("r"), torch.device("cpu"), read_config(Path("r/config.json"))).model.state_dict()
+    assert torch.allclose(state["puzzle_embedding.weight"], embedding.mean(0).expand(in_set, 8))
+    output(["evaluate", "r", "data=set", "steps=1"])
+
+
+def test_a_set_of_other_boards_is_refused(here: Path) -> None:
+    tokens = np.ones((3, 16), np.int64)
+    write_dataset("set", {"test": Split.of_puzzles(tokens, tokens)}, task={}, vocab_size=7)
+    torch.save(weights_of(), "w.pt")
+    refusal(["import-weights", "w.pt", "run=r", "data=set", *TYPED], "the weights are for 16 cells, 6 tokens")
     assert not (here / "r").exists()
+
+
+@pytest.mark.parametrize("prefix", ["", "_orig_mod.model.inner.", "module.model.inner.", "model._orig_mod.inner."])
+@pytest.mark.parametrize("kept", [torch.float32, torch.bfloat16])
+def test_every_wrapper_and_type_gives_the_same_weights(prefix: str, kept: torch.dtype, here: Path) -> None:
+    content = {name: tensor.to(kept) for name, tensor in weights_of(1, prefix).items()}
+    imported(content, "cells=16")
+    assert read_config(Path("r/config.json")).training.precision == ("fp32" if kept == torch.float32 else "auto")
+    bias = content[f"{prefix}embed_tokens.embedding_weight"].float()
+    state = load_run(Path("r"), torch.device("cpu"), read_config(Path("r/config.json"))).model.state_dict()
+    assert torch.equal(state["tokens.weight"], bias)
+
+
+def test_eqr_draws_its_starts_and_damps_its_calls(here: Path) -> None:
+    """EqR's code has no initial states and no puzzle embedding: z ← (1 − λ)z + λF(z + injected)."""
+    shape = Shape(seq_len=16, vocab_size=6)
+    plain = RecursiveConfig(hidden_size=8, num_layers=1, puzzle_emb_len=0, mixer="mlp", positions="none")
+    weights = to_original(RecursiveModel(plain, shape), "model.inner.").items()
+    shadow = {name: value for name, value in weights if not name.endswith("_init")}
+    arch = {
+        "name": "eqr",
+        "lambda_": 0.9,
+        "noise_scale": 0.01,
+        "H_cycles": 2,
+        "L_cycles": 3,
+        "forward_dtype": "float32",
+    }
+    torch.save({"model": {}, "ema": {"mu": 0.999, "shadow": shadow}, "config": {"arch": arch}}, "w.pt")
+    output(["import-weights", "w.pt", "run=r"])
+    model = load_run(Path("r"), torch.device("cpu"), read_config(Path("r/config.json"))).model
+    assert model.random_start
+    batch = Batch(torch.randint(6, (2, 16)), torch.zeros(2, 16).long(), torch.zeros(2).long())
+    with torch.no_grad():
+        context = model.encode(batch)
+        state = model.initial_state(context)
+        z_h, z_l = state.z_h, state.z_l
+        for _ in range(2):
+            for _ in range(3):
+                z_l = 0.1 * z_l + 0.9 * model.f_l(z_l + z_h + context.x, context.geometry)
+            z_h = 0.1 * z_h + 0.9 * model.f_l(z_h + z_l, context.geometry)
+        after = model.step(state, context)
+    torch.testing.assert_close(after.z_h, z_h, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(after.z_l, z_l, atol=1e-5, rtol=1e-5)
 
 
 def test_what_a_number_that_agrees_does_not_tell_is_said(here: Path) -> None:
@@ -132,6 +187,7 @@ def test_what_is_no_checkpoint_is_refused_and_not_unpickled(content: Any, said: 
     [
         ("arch: !!python/object/apply:os.getcwd []", "w.pt or the config beside it cannot be read"),
         ("arch: {rms_norm_eps: 0.1}", "states rms_norm_eps=0.1; only 1e-05 is supported"),
+        ("arch: {pos_encodings: rope2d}", "states pos_encodings=rope2d; only rope, learned and none"),
         ("x" * 1_000_001, "1,000,000 at most are read"),
     ],
 )
@@ -168,6 +224,27 @@ def test_hrms_command() -> None:
     line, left = spelled(HRM.split())
     assert "train.py hrm-sudoku data=data/mine training.steps=52083" in line
     assert left == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "ours", "left"),
+    [
+        ("arch=trm_singlez arch.puzzle_emb_ndim=0", ["model.states=1", "model.puzzle_emb_len=0"], []),
+        ("arch=transformers_baseline lr=1e-4", ["optimizer.lr=1e-4"], ["arch=transformers_baseline"]),
+        ("arch.H_cycles=3 lr=1e-4 global_batch_size=500 epochs=50000 eval_interval=5000 ema=True", [
+            "model.h_cycles=3", "optimizer.lr=1e-4", "training.batch_size=500", "training.steps=100000",
+            "training.monitor.every=10000",
+        ], []),
+        ("arch=trm data_paths_test=[] beta2=0.99", ["optimizer.betas=[0.9,0.99]"], ["data_paths_test=[]"]),
+    ],
+)  # fmt: skip
+def test_other_command_lines(typed: str, ours: list[str], left: list[str]) -> None:
+    line, rest = spelled(typed.split())
+    assert rest == left
+    words = shlex.split(line)
+    assert set(ours) == set(words[4:])
+    chosen, pairs = split_arguments(words[2:], {"data": "data.directory"})
+    override(preset(chosen[0]).config(), pairs)
 
 
 def test_every_word_of_ours_is_a_setting() -> None:
