@@ -25,7 +25,7 @@ from reason.models.base import Shape
 from reason.runs.directory import create_run, next_run, refuse_existing
 from reason.training.checkpoint import save_checkpoint
 
-DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code, or of a fork with its networks (CGAR, EqR).
+DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code, or of a fork (CGAR, EqR).
 
   reason import-weights step_65100 run=runs/trm data=data/sudoku-extreme
   reason import-weights model.safetensors run=runs/hrm data=data/maze model.num_heads=8 model.l_cycles=2
