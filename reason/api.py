@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import numbers
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -271,8 +270,9 @@ def _trained(trainer: Trainer, max_steps: int | None, max_minutes: float | None)
 
 def _character(cell: Any) -> str:
     """A cell as typed: a whole number by its digits; None, NaN, -1 and "" are open."""
-    whole = isinstance(cell, numbers.Real) and not isinstance(cell, bool) and cell == cell // 1
-    return "." if cell in (None, "", -1) or cell != cell else str(int(cell)) if whole else str(cell)
+    if cell in (None, "", -1) or cell != cell:
+        return "."
+    return str(int(cell)) if isinstance(cell, float | np.floating) and cell.is_integer() else str(cell)
 
 
 def _directory(data: Dataset | Path | str | None) -> str | None:

@@ -117,9 +117,8 @@ class Solution(NamedTuple):
 
     def exact(self) -> dict[str, Any]:
         """What an exact solver says where the rules do not hold, or of several solutions: `exact`; else {}."""
-        if self.right is None or (self.right and self.puzzle.several):
-            return {}
-        told = self.puzzle.exact(self.question, self.relations)
+        asked = self.right is False or (self.right and not self.puzzle.several)
+        told = self.puzzle.exact(self.question, self.relations) if asked else None
         if told is None or (self.right and told[0] == 1):
             return {}
         return {"exact": {"solutions": told[0], "answer": _lines(self.puzzle, told[1])}}

@@ -101,7 +101,7 @@ def test_hints_fill_empty_cells_in_from_the_answer(sudoku: PuzzleData) -> None:
 
 def test_every_group_is_drawn_once_an_epoch(sudoku: PuzzleData) -> None:
     sampler = Sampler(sudoku, 8, seed=0)
-    drawn = torch.cat([sampler.draw().inputs for _ in range(15)])  # 120 puzzles: 6 epochs of 20
+    drawn = torch.cat([sampler.batch(sampler.groups()).inputs for _ in range(15)])  # 120 puzzles: 6 epochs of 20
     for epoch in drawn.split(20):
         _, counts = torch.cat([sudoku.inputs.long(), epoch]).unique(dim=0, return_counts=True)
         assert (counts == 2).all()
@@ -163,5 +163,5 @@ def test_a_large_set_gives_what_a_small_one_gives(
         assert (ours == theirs).all()
     samplers = [Sampler(data, 8, seed=0) for data in (small, large)]
     for _ in range(9):
-        for ours, theirs in zip(*(sampler.draw()[:3] for sampler in samplers), strict=True):
+        for ours, theirs in zip(*(sampler.batch(sampler.groups())[:3] for sampler in samplers), strict=True):
             assert torch.equal(ours, theirs)

@@ -223,10 +223,6 @@ class Sampler:
         self._order = torch.empty(0, dtype=torch.int64, device=data.device)
         self._symbols = torch.tensor(data.shape.structure.alphabet, device=data.device)
 
-    def draw(self) -> Batch:
-        """The next batch_size puzzles."""
-        return self.batch(self.groups())
-
     def groups(self) -> Tensor:
         """The groups (B,) of the next batch. The end of an epoch is seen on the host; all else is in `batch`."""
         while len(self._order) < self.batch_size:

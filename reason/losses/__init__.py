@@ -111,14 +111,10 @@ class LossConfig(TabledConfig):
         bent = self.schedules
         return {name: bent[name].factor(step, steps) if name in bent else 1.0 for name in self.present}
 
-    def terms_at(self, step: int, steps: int) -> tuple[str, ...]:
-        """The terms whose weight is not 0 at optimizer step `step` (from 0) of `steps`; only these are evaluated."""
-        return tuple(name for name, share in self.shares_at(step, steps).items() if share)
-
     def weights_at(self, step: int, steps: int) -> dict[str, float]:
-        """λ of each of these terms."""
+        """λ of each term at optimizer step `step` (from 0) of `steps`; terms whose λ is 0 then are left out."""
         shares = self.shares_at(step, steps)
-        weights = {name: getattr(self.weights, name) * shares[name] for name in self.terms_at(step, steps)}
+        weights = {name: getattr(self.weights, name) * share for name, share in shares.items() if share}
         if "lm" in weights:
             weights["lm"] *= 1 - sum(weights.get(name, 0.0) for name in self.convex)
         return weights

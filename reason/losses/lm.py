@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from reason.models.base import IGNORE
-from reason.nn.dtypes import at_least_float32, widest_float
+from reason.nn.dtypes import widest_float
 from reason.rollout import Unroll
 
 Likelihood = Literal["softmax", "stablemax", "stablemax3", "stablemax5"]
 Reduction = Literal["row", "token"]
-LARGE = 1024  # tokens of a vocabulary from which on `LargeSoftmax` is used: Sudoku and mazes have a dozen
-PIECE = 2048  # cells that are widened together
+LARGE = 1024  # tokens of a large vocabulary: Sudoku and mazes have a dozen
+IN_PIECES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {}  # `cell_loss` of one by likelihood; extensions add theirs
 _DEGREE = {"stablemax": 1, "stablemax3": 3, "stablemax5": 5}
 
 
@@ -32,8 +33,8 @@ def stablemax_weight(x: Tensor, degree: int = 1) -> Tensor:
 
 def cell_loss(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor:
     """−log p(label), (..., V), (...) -> (...) in float64 (float32 where the device has none); 0 where ignored."""
-    if likelihood == "softmax" and logits.shape[-1] >= LARGE:
-        return LargeSoftmax.apply(logits, labels)
+    if likelihood in IN_PIECES and logits.shape[-1] >= LARGE:
+        return IN_PIECES[likelihood](logits, labels)
     # s grows slowly, so float32 would lose small terms of Σ s (HRM, TRM).
     wide = logits.to(widest_float(logits.device))
     scored = labels != IGNORE
@@ -44,40 +45,6 @@ def cell_loss(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor:
         weight = stablemax_weight(wide, _DEGREE[likelihood])
         loss = weight.sum(-1).log() - weight.gather(-1, index).squeeze(-1).log()
     return torch.where(scored, loss, 0.0)
-
-
-class LargeSoftmax(torch.autograd.Function):
-    """`cell_loss` of a large vocabulary under softmax, in float32 at least: only the logits and Σ exp are kept.
-
-    16-bit logits are widened in pieces: the logits (..., V) and their gradient are all that is ever whole.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, logits: Tensor, labels: Tensor) -> Tensor:
-        """(..., V), (...) -> (...)."""
-        cells = zip(logits.flatten(0, -2).split(PIECE), labels.flatten().clamp(min=0).split(PIECE), strict=True)
-        sums, chosen = [], []
-        for piece, label in cells:
-            wide = at_least_float32(piece)
-            sums.append(wide.logsumexp(-1))
-            chosen.append(wide.gather(-1, label[:, None]).squeeze(-1))
-        log_sum = torch.cat(sums)
-        ctx.save_for_backward(logits, labels, log_sum)
-        return torch.where(labels != IGNORE, (log_sum - torch.cat(chosen)).view_as(labels), 0.0)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """(softmax(logits) − onehot(label)) · gradient, 0 where ignored."""
-        logits, labels, log_sum = ctx.saved_tensors
-        found = torch.empty_like(logits, memory_format=torch.contiguous_format)
-        scale = torch.where(labels != IGNORE, gradient, 0.0).flatten()[:, None]
-        rows = (logits.flatten(0, -2), labels.flatten().clamp(min=0)[:, None], log_sum[:, None], scale)
-        for piece, label, total, own, out in zip(
-            *(part.split(PIECE) for part in (*rows, found.view(-1, logits.shape[-1]))), strict=True
-        ):
-            p = (at_least_float32(piece) - total).exp_().scatter_add_(-1, label, -torch.ones_like(total))
-            out.copy_(p.mul_(own))
-        return found, None
 
 
 def lm_loss(unroll: Unroll, likelihood: Likelihood, reduction: Reduction) -> Tensor:

@@ -46,7 +46,7 @@ def form_of(trainer: Trainer) -> Form:
         measured = trainer.balancer is not None and trainer.balancer.measures(number, sets)
         supervisions.append(Supervision(turn, index % rollout.accum_steps == 0, loops, measured))
     frozen = frozen_after is not None and step >= frozen_after * config.training.steps
-    return Form(frozen, config.loss.terms_at(step, config.training.steps), tuple(supervisions))
+    return Form(frozen, tuple(config.loss.weights_at(step, config.training.steps)), tuple(supervisions))
 
 
 def on_device(device: torch.device) -> bool:

@@ -139,8 +139,8 @@ def test_a_schedule_acts_on_the_target() -> None:
     late = ScheduleConfig(points=((0, 0), (0.05, 0.5)))
     found = balancer(THREE.model_copy(update={"schedules": {"rep_z": late}}), alpha=0)
     toy = Toy([1.0, 2.0, 3.0, 4.0])
-    assert found.loss.terms_at(0, found.steps) == ("lm", "q_halt", "equil_z")
-    assert found.loss.terms_at(50, found.steps) == tuple(NAMES)
+    assert tuple(found.loss.weights_at(0, found.steps)) == ("lm", "q_halt", "equil_z")
+    assert tuple(found.loss.weights_at(50, found.steps)) == tuple(NAMES)
     for step in range(50, 350):
         found.update(step, toy.terms(), toy.gradient)
     metrics = found.metrics()

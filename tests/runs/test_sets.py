@@ -54,7 +54,7 @@ def test_training_draws_with_the_hints_asked_for(hints: int, tiny: Config, tmp_p
     sampler = sampler_of(tiny, tmp_path, augment="false", hints=str(hints))
     assert sampler.hints == hints
     fewest, most = (sampler.data.inputs > 1).sum(1).aminmax()
-    clues = torch.cat([(sampler.draw().inputs > 1).sum(1) for _ in range(9)])
+    clues = torch.cat([(sampler.batch(sampler.groups()).inputs > 1).sum(1) for _ in range(9)])
     assert clues.min() == fewest
     assert (clues.max() > most) == (hints > 0)
     assert clues.max() <= most + hints

@@ -10,7 +10,9 @@ from reason.extensions.looped.exit import exit_entropy, exit_gate_loss, exit_los
 from reason.extensions.looped.jsrr import JsrrConfig, constant_weights, jsrr_loss, l2_loss, norm_penalty
 from reason.extensions.looped.loops import RandomLoops
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
+from reason.extensions.looped.softmax import LargeSoftmax
 from reason.losses import TERMS, Term
+from reason.losses.lm import IN_PIECES
 from reason.models import FAMILIES, Family
 from reason.report.measures import MEASURES, Measure
 from reason.rollout import SECTIONS
@@ -25,6 +27,7 @@ def _caches(config: Config) -> Iterator[Need]:
     yield Need(causal, "a causal model that keeps keys and values", "model.causal=true")
 
 
+IN_PIECES["softmax"] = LargeSoftmax.apply
 MEASURES["perplexity_by_step"] = Measure("perplexity", ".4g")
 FAMILIES["looped"] = Family(LoopedConfig, LoopedModel)
 SECTIONS["loops"] = RandomLoops

@@ -15,11 +15,11 @@ from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Accuracy, Evaluator, evaluate
 from reason.evaluation.studies.by_step import Signals
+from reason.extensions.looped import softmax
 from reason.extensions.looped.decoding import generate
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.extensions.looped.solve import sampled
 from reason.extensions.looped.studies.perplexity import Perplexity
-from reason.losses import lm
 from reason.losses.lm import cell_loss
 from reason.models.base import IGNORE
 from reason.rollout import unroll
@@ -48,7 +48,7 @@ def run(text_set: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_a_large_softmax_is_the_cross_entropy(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     """Value and gradient against float64, in pieces, ignored cells 0."""
-    monkeypatch.setattr(lm, "PIECE", 4)
+    monkeypatch.setattr(softmax, "PIECE", 4)
     logits, labels = 3 * torch.randn(3, 5, 1100, dtype=dtype), torch.randint(0, 1100, (3, 5))
     labels[0, 2] = IGNORE
     weights = torch.rand(3, 5, dtype=torch.float64)
