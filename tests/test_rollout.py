@@ -123,15 +123,6 @@ def test_fresh_resets_all_rows_and_masks_halted_ones() -> None:
     assert carries[5].state.z.flatten()[2].item() == 9 + 3000
 
 
-def test_halting_is_read_after_the_last_loop() -> None:
-    loops = {"count": 3, "supervision": "per-loop"}
-    config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, loops=loops)
-    model = Counter()
-    model.patience = torch.tensor([2.5, 3.5])
-    carry, _ = first_step(model, 2, config, loops=3)
-    assert carry.halted.tolist() == [True, False]
-
-
 def test_handover_keeps_state_and_m_under_a_new_puzzle() -> None:
     config = RolloutConfig(supervision_steps=3, carry="handover", halt_exploration_prob=0)
     carries, active = play(config, 4, [0, 1e9, 1e9])
@@ -164,13 +155,15 @@ def test_q_learning_compares_halt_with_continue() -> None:
     assert seen.next_readout.q_halt.tolist() == pytest.approx([2, 1, 2 - 1e9])  # one step further than m = 1
 
 
-def test_a_supervision_step_of_several_loops_looks_that_far_ahead() -> None:
-    config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, halting="q-learning")
+def test_a_supervision_step_of_several_loops_halts_by_the_last_and_looks_that_far_ahead() -> None:
+    loops = {"count": 4, "supervision": "per-loop"}
+    config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, halting="q-learning", loops=loops)
     model = Counter()
-    model.patience = torch.zeros(3)
-    _, seen = first_step(model, 3, config, loops=4)
-    assert seen.readouts[-1].q_halt.tolist() == [4, 4, 4]
-    assert seen.next_readout.q_halt.tolist() == [8, 8, 8]
+    model.patience = torch.tensor([3.5, 4.5])
+    carry, seen = first_step(model, 2, config, loops=4)
+    assert carry.halted.tolist() == [True, False]
+    assert seen.readouts[-1].q_halt.tolist() == [0.5, -0.5]
+    assert seen.next_readout.q_halt.tolist() == [4.5, 3.5]
 
 
 class Learned(Counter):

@@ -24,15 +24,6 @@ def test_constant_after_a_linear_warm_up() -> None:
     assert course(ScheduleConfig(warmup_steps=4)) == [0.25, 0.5, 0.75] + [1.0] * 7
 
 
-def test_cosine_begins_after_the_warm_up_and_ends_with_the_run() -> None:
-    cosine = ScheduleConfig(kind="cosine", warmup_steps=2, min_ratio=0.1)
-    assert cosine.factor(1, 12) == cosine.factor(2, 12) == 1
-    assert cosine.factor(7, 12) == pytest.approx(0.55)
-    assert cosine.factor(12, 12) == pytest.approx(0.1)
-    falling = course(cosine, 12)[2:]
-    assert falling == sorted(falling, reverse=True)
-
-
 def test_cosine_over_a_part_of_the_run() -> None:
     """From 1 at step 20 to 0.2 at step 60: (1 + cos 45°)/2 of the way up after a quarter of it."""
     schedule = ScheduleConfig(kind="cosine", min_ratio=0.2, start=0.2, points=((0.6, 0.2),), warmup_steps=4)

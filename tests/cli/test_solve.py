@@ -160,18 +160,15 @@ def test_a_file_of_puzzles(third: None, runs: Path, tmp_path: Path, capsys: pyte
     assert "the puzzle contradicts itself" in ",".join(rows[2])
     assert "the rules hold for 2 of 3 answers" in capsys.readouterr().out
     refusal(words, "File exists")
-    other = ["--output", str(tmp_path / "other.csv")]
-    for name, text, told in (
-        ("empty.csv", "\n", "holds no puzzle"),
-        ("others.csv", "id,name\n1,2\n", "has no column `question`; its columns are id, name"),
-    ):
-        (tmp_path / name).write_text(text)
-        refusal([*words[:2], str(tmp_path / name), *other], told)
-    drawn, told = tmp_path / "drawn.csv", tmp_path / "drawn-out.csv"
-    drawn.write_text('question\n"12..\n....\n....\n...."\n')  # a board of several lines in quotes
-    main(["solve", str(runs / "sudoku"), str(drawn), "--output", str(told), "--restarts", "1"])
-    with told.open(newline="") as file:
+    out.unlink()
+    puzzles.write_text('question\n"12..\n....\n....\n...."\n')  # a board of several lines in quotes
+    main(words)
+    with out.open(newline="") as file:
         assert [row["question"] for row in csv.DictReader(file)] == ["12..\n....\n....\n...."]
+    other = ["--output", str(tmp_path / "other.csv")]
+    for text, told in (("\n", "holds no puzzle"), ("id,name\n1,2\n", "no column `question`; its columns are id, name")):
+        puzzles.write_text(text)
+        refusal([*words[:3], *other], told)
     refusal([*words[:2], "none.txt", *other], "No such file")
     refusal([*words[:3], *other, "--json"], "for one puzzle")
     assert not (tmp_path / "other.csv").exists()

@@ -52,18 +52,6 @@ def test_order_of_fixed_steps(method: str, order: int) -> None:
     assert -np.polyfit(np.log(sizes), np.log(errors), 1)[0] == pytest.approx(order, abs=0.2)
 
 
-@pytest.mark.parametrize("dt", [1.0, 0.25])
-def test_the_papers_discrete_equations(dt: float) -> None:
-    """CMM eq. 48 and 49 at Δt = 1, their Euler-Maruyama form below."""
-    z, f, zeta = torch.randn(3, 1000)
-    additive = euler_maruyama(z, f, dt, "additive", 0.1, zeta)
-    multiplicative = euler_maruyama(z, f, dt, "multiplicative", 0.1, zeta)
-    torch.testing.assert_close(additive, z + dt * (f - z) + dt**0.5 * 0.1 * zeta)
-    if dt == 1:
-        torch.testing.assert_close(additive, f + 0.1 * zeta)
-        torch.testing.assert_close(multiplicative, f * (1 + 0.1 * zeta))
-
-
 def made(**changes: object) -> RecursiveModel:
     settings = {"hidden_size": 8, "num_heads": 2, "expansion": 1, "puzzle_emb_len": 0, "h_cycles": 2, "l_cycles": 2}
     config = RecursiveConfig(**settings | changes)

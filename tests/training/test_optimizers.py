@@ -1,16 +1,17 @@
 """Optimizers, each form against its formula: Adam-atan2, AdamW, sign-SGD."""
 
 import copy
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import reference
 import torch
 from adam_atan2_pytorch import AdamAtan2 as Library
-from torch import nn
+from evaluators import small
+from torch import Tensor, nn
 
-from reason.models import RecursiveConfig, RecursiveModel, Shape, build_model
+from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.training import optim
 from reason.training.optim import AdamAtan2, Muon, OptimizerConfig, Optimizers, SignSGD, orthogonalized
 
@@ -66,23 +67,27 @@ def test_adamw_is_torchs(eps: float | None) -> None:
     np.testing.assert_allclose(end, twin.detach().numpy(), atol=1e-6)
 
 
+def first_moves(net: nn.Module, config: OptimizerConfig) -> tuple[dict[str, Tensor], Optimizers]:
+    """How the first of ten steps moves each parameter, by random gradients; the third puzzle's embedding is read."""
+    optimizers = Optimizers(net, config)
+    before = {name: p.detach().clone() for name, p in net.named_parameters()}
+    for name, p in net.named_parameters():
+        p.grad = None if name.startswith("puzzle") else torch.randn_like(p)
+    if net.puzzle_embedding is not None:
+        net.puzzle_embedding(torch.tensor([3])).sum().backward()
+    optimizers.step(config.schedule.factor(0, 10))
+    return {name: p.detach() - before[name] for name, p in net.named_parameters()}, optimizers
+
+
 def test_muon_moves_the_matrices_of_the_networks_and_adamw_the_rest() -> None:
     """A step of Muon is orthogonal: all its singular values are near lr·√max(1, rows/columns)."""
-    shape = Shape(seq_len=4, vocab_size=5)
-    settings: dict[str, Any] = {"mixer": "mlp", "positions": "none", "puzzle_emb_len": 0, "hidden_size": 8}
-    model = build_model(RecursiveConfig(**settings | {"num_heads": 1, "expansion": 1, "num_layers": 1}), shape)
-    inside = {p for p in model.f_l.parameters() if p.ndim == 2}
-    assert inside
-    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    net = small(Shape(seq_len=4, vocab_size=5), num_layers=1)
     config = OptimizerConfig(kind="muon", lr=0.01, muon_lr=0.1, weight_decay=0.0, schedule={"warmup_steps": 0})
-    optimizers = Optimizers(model, config)
-    for p in model.parameters():
-        p.grad = torch.randn_like(p)
-    optimizers.step(1.0)
-    for name, p in model.named_parameters():
-        step = before[name] - p.detach()
-        if p in inside:
-            size = 0.1 * max(1.0, p.shape[0] / p.shape[1]) ** 0.5
+    inside = {name for name, p in net.named_parameters() if name.startswith("f_l.") and p.ndim == 2}
+    assert inside
+    for name, step in first_moves(net, config)[0].items():
+        if name in inside:
+            size = 0.1 * max(1.0, step.shape[0] / step.shape[1]) ** 0.5
             values = torch.linalg.svdvals(step) / size
             assert values.min() > 0.6
             assert values.max() < 1.3
@@ -97,17 +102,10 @@ def test_puzzle_embeddings_and_muons_matrices_follow_the_schedule() -> None:
     moves = {}
     for warmup in (0, 4):
         torch.manual_seed(0)
-        net = model()
         config = OptimizerConfig(**settings | table, schedule={"warmup_steps": warmup})
-        optimizers = Optimizers(net, config)
-        before = {name: p.detach().clone() for name, p in net.named_parameters()}
-        for name, p in net.named_parameters():
-            p.grad = None if name.startswith("puzzle") else torch.randn_like(p)
-        net.puzzle_embedding(torch.tensor([3])).sum().backward()
-        optimizers.step(config.schedule.factor(0, 10))
-        moves[warmup] = {name: p.detach() - before[name] for name, p in net.named_parameters()}
+        moves[warmup], optimizers = first_moves(model(), config)
     assert [group["lr"] for group in optimizers.main.param_groups] == pytest.approx([0.1 / 4, 0.01 / 4])
-    row = torch.zeros_like(before["puzzle_embedding.weight"])
+    row = torch.zeros_like(moves[0]["puzzle_embedding.weight"])
     row[3] = -0.2 / 4
     torch.testing.assert_close(moves[4]["puzzle_embedding.weight"], row)
     for name, move in moves[0].items():
@@ -127,42 +125,43 @@ def test_orthogonalizing_maps_singular_values_by_the_quintic(rows: int, columns:
     assert not orthogonalized(torch.zeros(1, rows, columns)).any()
 
 
-def test_muon_is_torchs_but_for_its_bfloat16() -> None:
-    """Matrices of two shapes and one without a gradient; torch's iterations are in bfloat16."""
-    shapes = [(8, 32), (32, 8), (8, 32), (4, 4)]
-    ours, theirs = ([nn.Parameter(torch.ones(shape)) for shape in shapes] for _ in range(2))
-    steppers = (
-        Muon(ours, [], OptimizerConfig(muon_lr=0.1, weight_decay=0.3)),
-        torch.optim.Muon(theirs, 0.1, weight_decay=0.3),
-    )
-    for _ in range(3):
-        gradients = [torch.randn(shape) for shape in shapes]
-        for parameters, stepper in zip((ours, theirs), steppers, strict=True):
-            for p, gradient in zip(parameters[:3], gradients[:3], strict=True):
-                p.grad = gradient.clone()
+Stepper = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
+
+
+def stepped_alike(ours: Stepper, theirs: Stepper, shapes: list[tuple[int, ...]]) -> tuple[list, list]:
+    """Pairs of parameters, and both optimizers, after four steps by the same gradients; the last skips one step."""
+    pairs = [(nn.Parameter(start), nn.Parameter(start.clone())) for start in map(torch.randn, shapes)]
+    steppers = [make(list(own)) for make, own in zip((ours, theirs), zip(*pairs, strict=True), strict=True)]
+    for step in range(4):
+        for pair in pairs:
+            gradient = None if step == 1 and pair is pairs[-1] else torch.randn_like(pair[0])
+            for p in pair:
+                p.grad = gradient if gradient is None else gradient.clone()
+        for stepper in steppers:
             stepper.step()
-    for one, other in zip(ours, theirs, strict=True):
+    return pairs, steppers
+
+
+def test_muon_is_torchs_but_for_its_bfloat16() -> None:
+    """Matrices of two shapes, one of which has no gradient once; torch's iterations are in bfloat16."""
+    pairs, (own, library) = stepped_alike(
+        lambda ours: Muon(ours, [], OptimizerConfig(muon_lr=0.1, weight_decay=0.3)),
+        lambda theirs: torch.optim.Muon(theirs, 0.1, weight_decay=0.3),
+        [(8, 32), (32, 8), (8, 32)],
+    )
+    for one, other in pairs:
         torch.testing.assert_close(one, other, rtol=0, atol=0.01)
-    torch.testing.assert_close(ours[3], torch.ones(4, 4))
-    moments = [stepper.state[p]["momentum_buffer"] for stepper, p in zip(steppers, (ours[0], theirs[0]), strict=True)]
-    torch.testing.assert_close(*moments)
+        torch.testing.assert_close(own.state[one]["momentum_buffer"], library.state[other]["momentum_buffer"])
 
 
 def test_adam_atan2_is_the_librarys() -> None:
     """adam-atan2-pytorch, to the bit; a parameter without a gradient waits."""
-    ours, theirs = ([nn.Parameter(torch.arange(6.0).view(2, 3)), nn.Parameter(torch.ones(4))] for _ in range(2))
-    steppers = (
-        AdamAtan2(ours, OptimizerConfig(lr=0.01, betas=BETAS, weight_decay=0.3)),
-        Library(theirs, 0.01, BETAS, 0.3, a=1.0),
+    pairs, _ = stepped_alike(
+        lambda ours: AdamAtan2(ours, OptimizerConfig(lr=0.01, betas=BETAS, weight_decay=0.3)),
+        lambda theirs: Library(theirs, 0.01, BETAS, 0.3, a=1.0),
+        [(2, 3), (4,)],
     )
-    for step in range(4):
-        gradients = [torch.randn(2, 3), torch.randn(4) if step != 1 else None]
-        for parameters, stepper in zip((ours, theirs), steppers, strict=True):
-            for p, gradient in zip(parameters, gradients, strict=True):
-                p.grad = gradient
-            stepper.step()
-    for mine, yours in zip(ours, theirs, strict=True):
-        assert torch.equal(mine, yours)
+    assert all(torch.equal(mine, yours) for mine, yours in pairs)
 
 
 def test_sign_sgd_moves_touched_rows_by_the_sign_of_their_sum() -> None:
