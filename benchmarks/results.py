@@ -306,7 +306,7 @@ def leaderboard(home: Path) -> str:
                 asked = {key: f"{row['file']} {key} {row['keys']}" for key in OURS if key not in row}
                 row = row | {key: quoted(home, each) for key, each in asked.items()}
             n = int(str(row.get("puzzles", 0)).replace(",", ""))
-            shown = row | {key: ranged(str(row[key]), n) for key in ("16", "64") if row.get(key)}
+            shown = row | {key: ranged(str(row[key]), n) for key in ("16", "64") if row.get(key, "") != ""}
             rows.append([f"{shown.get(key, '')}" for key in said["columns"]])
         lines += [f"## {part['title']}", "", part["text"].strip(), "", *table(list(said["columns"].values()), rows), ""]
     return "\n".join(lines).rstrip() + "\n"
