@@ -219,7 +219,8 @@ def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
     """The setting meant by `key`: an equal last part, or the closest spelling."""
     known = list(leaves(Config().model_dump() if tree is None else tree))
     last = key.rpartition(".")[2].replace("-", "_").lower()
-    if alike := [name for name in known if name.rpartition(".")[2] == last]:
+    short = "".join(word[:1] for word in last.split("_"))  # lr of learning_rate
+    if alike := [name for name in known if name.rpartition(".")[2] in (last, short)]:
         return difflib.get_close_matches(key.lower(), alike, n=1, cutoff=0)[0]
     section = f"{key.partition('.')[0]}."  # where it is right it says nothing of the spelling
     inside = [name.removeprefix(section) for name in known if name.startswith(section)]

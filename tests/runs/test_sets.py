@@ -38,8 +38,8 @@ def test_training_draws_under_the_symmetry_of_the_family(tiny: Config, tmp_path:
     plain = sampler_of(tiny, tmp_path, augment="false")
     assert plain.symmetry is None
     stored = {tuple(row) for row in plain.data.inputs.tolist()}
-    assert all(tuple(row) in stored for row in plain.draw().inputs.tolist())
-    assert not all(tuple(row) in stored for row in augmented.draw().inputs.tolist())
+    assert all(tuple(row) in stored for row in plain.batch(plain.groups()).inputs.tolist())
+    assert not all(tuple(row) in stored for row in augmented.batch(augmented.groups()).inputs.tolist())
 
 
 def test_training_does_not_turn_mazes_whose_label_would_be_another(tmp_path: Path) -> None:
