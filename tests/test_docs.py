@@ -181,14 +181,6 @@ def test_the_hashes_are_those_of_the_tested_versions() -> None:
     assert len(versions("constraints.txt")) > 100
 
 
-@pytest.mark.parametrize("file", ["constraints-hashed.txt", ".ci/tools.txt"])
-def test_every_version_has_a_hash(file: str) -> None:
-    """pip refuses the whole file otherwise."""
-    text = re.sub(r"\\\n", " ", (ROOT / file).read_text())
-    for line in (line for line in text.splitlines() if line and not line.startswith("#")):
-        assert re.search(r"--hash=sha256:[0-9a-f]{64}", line), line.split()[0]
-
-
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
 def test_workflows_pin_their_actions_and_may_do_little(workflow: Path) -> None:
     for action in re.findall(r"uses: (\S+)", workflow.read_text()):

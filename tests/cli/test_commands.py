@@ -68,10 +68,7 @@ WRONG = {
     "an option for a setting": ("train sudoku-4x4 --lr 1e-4", "--lr is no option; did you mean optimizer.lr=…?"),
     "an option misspelt": ("train sudoku-4x4 --max_steps 8", "did you mean --max-steps?"),
     "an option's bad value": ("train sudoku-4x4 --max-steps many", "invalid int value: 'many'"),
-    "missing set": (
-        "train sudoku-4x4 data=nowhere",
-        "no dataset at nowhere; make one like the preset's with `python -m datasets_gen sudoku --size 4",
-    ),
+    "missing set": ("train sudoku-4x4 data=nowhere", "no dataset at nowhere; make one like the preset's with `python"),
     "no such device": ("train sudoku-4x4 device=cuda:77", "device=cuda:77 is not available here"),
     "bad limit": ("train sudoku-4x4 --max-steps 0", "--max-steps 0: must be above 0"),
     "resume nothing": ("train --resume", "no run named and none under runs/"),

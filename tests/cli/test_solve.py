@@ -205,11 +205,6 @@ WRONG = {
     "no sum": ("sum", "12*3", "'12*3' is no sum; type whole numbers with + between them, as 12+34="),
     "no file": ("maze", "nowhere.txt", "no file nowhere.txt"),
     "no file of another kind": ("sudoku", "nowhere.ss", "no file nowhere.ss, and no puzzle: 'n' in line 1 is no cell"),
-    "two": (
-        "sudoku",
-        "12.............. 21..............",
-        "32 cells, [32] by line; a board of sudoku has 4x4",
-    ),
     "no puzzle": ("sudoku", "model.hidden_size=3", "a run and a puzzle are needed"),
 }
 

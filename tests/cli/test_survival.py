@@ -78,10 +78,8 @@ def test_a_read_only_run_is_refused(half: Path, monkeypatch: pytest.MonkeyPatch)
 def test_what_changed_when_training_went_on_stays_so(half: Path, sudoku_4x4: Path, here: Path) -> None:
     """The set is moved and named once; the line that resumes and evaluate.py then find it."""
     shutil.copytree(sudoku_4x4, here / "moved")
-    output(
-        ["train", "run=half", f"data={here / 'moved'}", "--resume", "--max-steps", "3"],
-        "go on with: python train.py run=half --resume",
-    )
+    moved = [*RESUME, f"data={here / 'moved'}", "--max-steps", "3"]
+    output(moved, "go on with: python train.py run=half --resume")
     assert read_config(half / "config.json").data.directory == str(here / "moved")
     shutil.copytree(half, here / "other")
     assert main(["train", "run=half", "data=nowhere", "--resume"]) == 1

@@ -105,10 +105,7 @@ def test_a_model_of_the_package_writes_below_no_run_of_that_name(half: Path, her
     (here / "runs").mkdir()
     half.rename(here / "runs/sudoku-6x6")
     before = sorted(here.rglob("*"))
-    refusal(
-        "evaluate sudoku-6x6 steps=1",
-        "are written to runs/sudoku-6x6, which is a run: move it away",
-    )
+    refusal("evaluate sudoku-6x6 steps=1", "are written to runs/sudoku-6x6, which is a run: move it away")
     assert sorted(here.rglob("*")) == before
     assert main(["evaluate", "runs/sudoku-6x6", "steps=1", "name=mine"]) == 0
     refusal("compare sudoku-6x6", "sudoku-6x6 holds no evaluation")

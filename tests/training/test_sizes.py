@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import torch
 from conftest import make_set, output, refusal, trainer_of
 from test_loop import resumes_to_the_bit
 
@@ -11,7 +10,6 @@ from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
 
-CPU = torch.device("cpu")
 LOCAL = {"model.mixer": "local", "model.q_from": "mean", "model.puzzle_emb_len": "0", "model.positions": "none"}
 
 
