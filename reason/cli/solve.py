@@ -141,7 +141,7 @@ def main(argv: list[str]) -> int:
 
 def _puzzles(file: Path, family: Puzzle) -> list[str]:
     """The puzzles of a file: the column `question` of a CSV file, else what its family reads of it."""
-    text = read_text(file).removeprefix("\ufeff")
+    text = _text("-") if str(file) == "-" else read_text(file).removeprefix("\ufeff")
     head, *lines = text.lstrip("\n").splitlines(keepends=True) or [""]
     rows = columns(head, iter(lines))
     asked = "question" in (names := rows.fieldnames or [])
