@@ -174,7 +174,8 @@ class Puzzle(ABC):
                 raise DatasetError(f"{foreign!r} in line {number} is no cell of {self.name}; its cells are {cells!r}")
         counts = [len(line) for line in lines if line]
         if sum(counts) != self.seq_len or (len(counts) == rows and counts != [columns] * rows):
-            raise DatasetError(f"{sum(counts)} cells, {counts} by line; a board of {self.name} has {rows}x{columns}")
+            size = f"{rows}x{columns} = {rows * columns}"
+            raise DatasetError(f"{sum(counts)} cells, {counts} by line; type the {size} of a board of {self.name}")
         tokens = [read[character] for line in lines for character in line]
         return np.array(tokens, np.uint8 if self.vocab_size <= 256 else np.int32)
 

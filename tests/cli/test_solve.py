@@ -198,7 +198,7 @@ def test_few_of_many_boards_are_drawn(runs: Path, monkeypatch: pytest.MonkeyPatc
 
 
 WRONG = {
-    "too short": ("sudoku", "123", "3 cells, [3] by line; a board of sudoku has 4x4"),
+    "too short": ("sudoku", "123", "3 cells, [3] by line; type the 4x4 = 16 of a board of sudoku"),
     "foreign": ("sudoku", "x" * 16, "'x' in line 1 is no cell of sudoku; its cells are '.12340_*?·'"),
     "clash": ("sudoku", "1..1 .... .... ....", "the puzzle contradicts itself: row 1 of the question holds 1 twice"),
     "walled in": ("maze", "S#..\n##..\n....\n...G", "contradicts itself: no path leads from S to G"),
