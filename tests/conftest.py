@@ -20,6 +20,7 @@ from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.data import PuzzleData
+from reason.errors import printable
 from reason.models.base import Reasoner
 from reason.presets import preset
 from reason.runs.build import build_trainer
@@ -89,6 +90,14 @@ def output(words: str | Sequence[str], *said: str, status: int | None = 0) -> st
 def refusal(words: str | Sequence[str], *said: str) -> str:
     """What a command says on stderr, with all of `said` in it, as it refuses its words."""
     return output(words, *said, status=1)
+
+
+def one_line(words: str | Sequence[str], *said: str) -> str:
+    """The one line, which a terminal can print, with which a command line is refused; all of `said` is in it."""
+    (line,) = refusal(words, *said).splitlines()
+    assert line.startswith("error: ")
+    assert printable(line) == line
+    return line
 
 
 @pytest.fixture
