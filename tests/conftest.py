@@ -155,8 +155,7 @@ def half(stopped: Path, here: Path) -> Path:
 @pytest.fixture
 def tiny(sudoku_4x4: Path) -> Config:
     """The 4×4 preset, narrow and short, on the shared set."""
-    config = override(preset("sudoku-4x4").config(), TINY)
-    return config.model_copy(update={"data": config.data.model_copy(update={"directory": str(sudoku_4x4)})})
+    return override(preset("sudoku-4x4").config(), TINY | {"data.directory": str(sudoku_4x4)})
 
 
 @pytest.fixture
@@ -192,7 +191,7 @@ def sums(addition: Path) -> PuzzleData:
 @pytest.fixture
 def watched(tiny: Config, monitored_4x4: Path) -> Config:
     """`tiny` on a set with a validation split."""
-    return tiny.model_copy(update={"data": tiny.data.model_copy(update={"directory": str(monitored_4x4)})})
+    return override(tiny, {"data.directory": str(monitored_4x4)})
 
 
 @pytest.fixture(autouse=True)

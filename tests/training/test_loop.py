@@ -174,8 +174,7 @@ def settled(tmp_path: Path) -> Config:
     settings = TINY | pairs(
         "model.mixer=mlp model.positions=none model.puzzle_emb_len=0 model.h_cycles=2 model.l_cycles=2"
     )
-    config = override(Config(), settings)
-    return config.model_copy(update={"data": config.data.model_copy(update={"directory": str(tmp_path / "set")})})
+    return override(Config(), settings | {"data.directory": str(tmp_path / "set")})
 
 
 @pytest.mark.parametrize("family", ["trm-mlp", "trm-attention", "hrm"])
