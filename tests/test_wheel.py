@@ -160,6 +160,7 @@ def test_every_command_works_as_typed_after_the_installation_as_typed(folder: Pa
         "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
         "BROWSER": "true",  # opens nothing
     }
-    script = ["bash", "-exc", "\n".join(commands())]  # each is printed, and the first that fails is the last
+    typed = "\n".join(f"{command}\n[ $? = 0 ] || exit" for command in commands())  # -e passes over the first of a && b
+    script = ["bash", "-xc", typed]  # each is printed, and the first that fails is the last
     subprocess.run(script, cwd=folder, env=environment, timeout=LIMIT, check=True)
     assert (folder / "reason/play.html").stat().st_size > 1e6
