@@ -45,10 +45,10 @@ MORE = {
 }  # fmt: skip
 
 
-def read(directory: Path, steps: int, settings: EvaluationConfig) -> dict:
+def read(directory: Path, steps: int, settings: EvaluationConfig, config: ModelConfig = SMALL) -> dict:
     data = PuzzleData(directory, "test")
     torch.manual_seed(0)
-    model = build_model(SMALL, data.shape)
+    model = build_model(config, data.shape)
     return MORE | {"steps": steps, "trained_steps": 2} | results_of(model, data, settings, steps, 2)
 
 

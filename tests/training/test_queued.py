@@ -6,7 +6,7 @@ same operators with the same numbers, so that one can be captured as a graph and
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,11 @@ FAMILIES = VARIANTS | {
     | {"loss.schedules": '{"rep_z": {"kind": "cosine"}}'},
     "outside, clipped": pairs("optimizer.kind=adam-atan2-outside optimizer.grad_clip=1 model.puzzle_emb_len=2"),
 }
+
+
+def some(names: Iterable[str], *fast: str) -> list[Any]:
+    """The names, those slow that are not among the fast ones."""
+    return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 class Generator(torch.Generator):
@@ -131,7 +136,7 @@ def hold_one_queue(config: Config, steps: int = 7, queued: bool = True) -> None:
         assert again
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", some(FAMILIES, "trm-mlp", "hrm", "cmm", "muon", "scheduled loss"))
 def test_steps_of_one_form_queue_the_same_operators(family: str, tiny: Config) -> None:
     hold_one_queue(override(tiny, SCHEDULED | {"model.h_cycles": "2"} | FAMILIES[family]))
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from conftest import pairs, trainer_of
 from test_loop import VARIANTS, hold_equal, resumed
+from test_queued import some
 from torch import Tensor
 
 from reason.config.overrides import override
@@ -47,7 +48,7 @@ def captured(trainer: Trainer) -> Graphs:
     return graphs
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", some(FAMILIES, "cmm", "accumulated", "muon"))
 def test_captured_steps_equal_eager_ones_to_the_bit(
     family: str, tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

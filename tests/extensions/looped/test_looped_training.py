@@ -9,7 +9,7 @@ from conftest import pairs, trainer_of
 from scipy import stats
 from test_compiling import both
 from test_loop import hold_against_golden, resumes_to_the_bit
-from test_queued import SCHEDULED, hold_one_queue
+from test_queued import SCHEDULED, hold_one_queue, some
 
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import derive, override
@@ -56,7 +56,7 @@ def test_resuming_equals_not_stopping(changes: dict[str, str], looped: Config, t
     resumes_to_the_bit(override(looped, changes), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["random loops, JSRR, dropout", "prelude, coda, injection, per-loop", "Ouro"])
+@pytest.mark.parametrize("name", some([*VARIANTS, "Ouro"], "random loops, JSRR, dropout"))
 def test_steps_of_one_form_queue_the_same_operators(name: str, looped: Config) -> None:
     """One form for each number of loops."""
     ouro = preset("ouro-small-stage-1").config() if name == "Ouro" else looped
