@@ -28,6 +28,7 @@ from reason.evaluation.studies.by_step import BY_STEP
 from reason.evaluation.studies.training import TRAINING
 from reason.evaluation.suite import CONSUMERS, consumers_of, print_results, write_report
 from reason.models import RecursiveConfig, build_model
+from reason.models.base import ModelConfig
 from reason.report.chart import Chart, save_png, svg
 from reason.report.compare import charts as compared_charts
 from reason.report.compare import differences, letter, notes_on, write_comparison
