@@ -12,6 +12,7 @@ from datasets_gen.typed import typed
 from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.data import PuzzleData, TrainingSets
+from reason.data.puzzles import AT_ONCE
 from reason.errors import ConfigError
 from reason.models.base import IGNORE
 from reason.presets import PRESETS
@@ -82,7 +83,8 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
         if data.groups == 0:
             there = ", ".join(splits_of(data.directory))
             raise ConfigError(f"{data.directory} has an empty train split (splits: {there})")
-        if not len(data.scored_examples(len(data))):
+        # Almost every set is told by its first examples; a large one is read to its end only where these score nothing.
+        if not any(len(data.scored_examples(count)) for count in (min(len(data), AT_ONCE), len(data))):
             raise ConfigError(
                 f"{data.directory}: no label of the train split is scored (each is {IGNORE} or ignore_label_id "
                 f"{data.metadata.ignore_label_id}), so there is nothing to learn; name another set with data=DIR"
