@@ -62,11 +62,11 @@ class Numbers:
         self.held: Tensor | None = None  # (n,) float32
 
     def of(self, trainer: Trainer) -> Mapping[str, float | Tensor]:
-        """Those of a trainer's next step: the factor of the learning rates, the share of the EMA, fixed weights λ."""
+        """Those of a trainer's next step: the factor of the learning rates, the share of the EMA, fixed λ by term."""
         config, step = trainer.config, trainer.step
-        values = {"lr": config.optimizer.schedule.factor(step, config.training.steps)}
+        values = {"optimizer.lr": config.optimizer.schedule.factor(step, config.training.steps)}
         if trainer.ema is not None:
-            values["ema"] = trainer.ema.rate(step + 1)
+            values["ema.decay"] = trainer.ema.rate(step + 1)
         if trainer.balancer is None:
             weights = config.loss.weights_at(step, config.training.steps)
             values |= {name: weights.get(name, 0.0) for name in config.loss.present}

@@ -115,11 +115,11 @@ class Trainer:
                 self.scaling.scale(weighted_sum(terms, weights) / rollout.grad_steps).backward()
             self.meters.add(unroll, self.carries[turn], terms, weights)
         self.world.average_gradients(model.parameters())
-        norm = self.optimizers.step(numbers["lr"])
+        norm = self.optimizers.step(numbers["optimizer.lr"])
         if not self.scaling.enabled:  # loss scaling skips a step whose gradient is infinite: no error
             self.meters.spoiled |= ~norm.isfinite()
         if self.ema is not None:
-            self.ema.update(numbers["ema"])
+            self.ema.update(numbers["ema.decay"])
         return norm
 
     def train(self, max_steps: int | None = None, max_minutes: float | None = None) -> Outcome:
