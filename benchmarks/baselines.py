@@ -14,16 +14,13 @@ import numpy as np
 
 from datasets_gen.extensions.extreme.depth import depths
 from datasets_gen.layout import read_split
-
-CELLS = np.arange(81)
-UNITS = np.stack([CELLS // 9, CELLS % 9, CELLS // 27 * 3 + CELLS % 9 // 3])  # row, column and box of a cell
-SEES = (UNITS[:, :, None] == UNITS[:, None]).any(0).astype(np.uint8)  # (81, 81)
+from datasets_gen.sudoku.tables import geometry
 
 
 def open_digits(boards: np.ndarray) -> np.ndarray:
     """(N, 81) digits, 0 open -> (N, 81, 9) bool: what an open cell may still be."""
-    here = (boards[..., None] == np.arange(1, 10)).astype(np.uint8)
-    return (np.einsum("cd,ndk->nck", SEES, here) == 0) & (boards == 0)[..., None]
+    seen = np.stack([(boards[:, geometry(9).peers] == digit).any(-1) for digit in range(1, 10)], axis=-1)
+    return ~seen & (boards == 0)[..., None]
 
 
 def guessed(boards: np.ndarray, seed: int = 0) -> np.ndarray:
