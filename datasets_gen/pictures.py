@@ -8,7 +8,6 @@ from PIL import Image, ImageDraw, ImageFont
 from datasets_gen.family import Puzzle
 
 PAPER, INK, LINE, GIVEN, CHANGED, WRONG = "#ffffff", "#23262b", "#c9c6be", "#eceae3", "#ffe08a", "#b3203c"
-SERIES = ["#0a5fb0", "#b34a00", "#00382c", "#a93f8c", "#6e5600", "#33257a"]  # as reason/report/palette.py
 OUTLINE = "#e0a52b"  # of a changed cell that has a colour of its own
 EDGE, FOOT = 8, 28  # pixels
 

@@ -10,11 +10,12 @@ import numpy as np
 from datasets_gen.arguments import add_command
 from datasets_gen.commands import COMMANDS
 from datasets_gen.layout import DatasetError, Metadata, Split, read_split, splits_of, unscored_as_pad
-from datasets_gen.pictures import SERIES, board_picture
+from datasets_gen.pictures import board_picture
 from datasets_gen.puzzles import Puzzle, puzzle_of
 from datasets_gen.typed import typed
 
 BAR = 40  # characters of the longest bar
+SERIES = ["#0a5fb0", "#b34a00", "#00382c", "#a93f8c", "#6e5600", "#33257a"]  # as reason/report/palette.py
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
