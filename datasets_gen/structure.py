@@ -52,12 +52,14 @@ class Structure(BaseModel):
     relations: tuple[Relation, ...] = Field((), description="kinds of constraints, and instances of every puzzle")
     symbols: tuple[int, ...] = Field((), description="interchangeable tokens, ascending")
     values: tuple[int, ...] = Field((), description="in place of symbols: tokens whose order means something")
+    lowest: int | None = Field(None, description="the number that the first of values stands for, as in sums")
     outside: int | None = Field(None, description="token of what lies beyond the grid")
 
     @model_serializer(mode="wrap")
     def _without_new_fields(self, serialized: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave out what most sets lack, so that their files and fingerprints stay as older versions made them."""
-        return {key: value for key, value in serialized(self).items() if value or key not in ("relations", "values")}
+        new = ("relations", "values", "lowest")
+        return {key: value for key, value in serialized(self).items() if value or value == 0 or key not in new}
 
     @property
     def alphabet(self) -> tuple[int, ...]:

@@ -86,6 +86,7 @@ class PuzzleData:
         )
         self.instances = arrays.relations  # (N, M, 1 + C + P') numpy, or None
         self.relations = by_relation(arrays.relations, self.metadata.structure, self.device)
+        self.shape = shape_of(self.metadata, self.marks)  # the shape that a model is built for
 
     @property
     def groups(self) -> int:
@@ -109,11 +110,6 @@ class PuzzleData:
     def __len__(self) -> int:
         """Examples."""
         return len(self.inputs)
-
-    @property
-    def shape(self) -> Shape:
-        """The shape that a model is built for."""
-        return shape_of(self.metadata, self.marks)
 
     def ratings_of(self, examples: Tensor) -> np.ndarray | None:
         """Difficulty of examples (N,): that of the puzzle each belongs to."""
@@ -153,7 +149,7 @@ class PuzzleData:
             labels = labels.masked_fill(labels == self.metadata.ignore_label_id, IGNORE)
         identifiers = self.identifiers[self._puzzle_of(examples)].long()
         relations = tuple(instances[examples] for instances in self.relations)
-        return Batch(inputs, labels, identifiers, relations)
+        return Batch(inputs, labels, identifiers, relations, self.shape)
 
     def _puzzle_of(self, examples: Tensor) -> Tensor:
         """The puzzle that each example (B,) belongs to."""

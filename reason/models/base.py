@@ -68,12 +68,13 @@ class Batch(NamedTuple):
     labels: Tensor  # (B, S)
     identifiers: Tensor  # (B,)
     relations: tuple[Tensor, ...] = ()  # for each relation of the structure, seen or not, (B, M, C + P'), int16
+    shape: Shape | None = None  # of their set, by which a model tells apart sets of one size
 
     def each(self, change: Callable[..., Tensor], *others: Batch) -> Batch:
         """Every tensor changed alike, given that of each of `others`: moved to a device, some of its rows, merged."""
         inputs, labels, identifiers = map(change, self[:3], *(other[:3] for other in others))
         relations = map(change, self.relations, *(other.relations for other in others))
-        return Batch(inputs, labels, identifiers, tuple(relations))
+        return Batch(inputs, labels, identifiers, tuple(relations), self.shape)
 
 
 IGNORE = -100

@@ -157,17 +157,18 @@ class LaidOut(Reasoner):
         assert context.layout is not None, "made by encode"
         return context.layout
 
-    def layout_of(self, tokens: Tensor) -> Layout:
-        """The constants of tokens (B, S); of a text that still grows, those of its end."""
-        count, known = tokens.shape[1], {layout.shape.seq_len: layout for layout in self._known()}
-        if count in known:
-            return known[count]
+    def layout_of(self, tokens: Tensor, shape: Shape | None = None) -> Layout:
+        """The constants of tokens (B, S), of a set of that shape; of a text that still grows, those of its end."""
+        count, known = tokens.shape[1], self._known()
+        if of_size := [layout for layout in known if layout.shape.seq_len == count]:
+            return next((layout for layout in of_size if layout.shape is shape or layout.shape == shape), of_size[0])
         if count > self.shape.seq_len or self.mixing.structured or self.mixing.mixer == "mlp":
             raise ConfigError(
-                f"puzzles of {count} cells, and the model was built for {', '.join(map(str, known))}: name puzzles of "
+                f"puzzles of {count} cells, and the model was built for "
+                f"{', '.join(str(layout.shape.seq_len) for layout in known)}: name puzzles of "
                 "its size, or let it take their set first, which is run.accept(DIR) of a loaded run"
             )
-        return known[self.shape.seq_len]
+        return known[0]
 
     def _known(self) -> list[Layout]:
         return list(self.layouts)  # type: ignore[arg-type]
@@ -177,7 +178,7 @@ class LaidOut(Reasoner):
         c, built = self.mixing, self.shape
         if shape.num_puzzle_identifiers not in (1, built.num_puzzle_identifiers):  # 1: only the blank one
             return False
-        for layout in self._known():
+        for layout in () if c.of_any else self._known():
             if (same := layout.shape).seq_len == shape.seq_len:
                 return same.vocab_size == shape.vocab_size and (same.structure == shape.structure or not c.structured)
         same_weights = all(of(shape) == of(built) for of in (c.embeddings, c.values_of, c.constraints))
@@ -185,5 +186,6 @@ class LaidOut(Reasoner):
 
     def add_shape(self, shape: Shape) -> None:
         """Keep the constants of this shape, too, next to the weights."""
-        if all(layout.shape.seq_len != shape.seq_len for layout in self._known()):
+        of_size = [layout.shape for layout in self._known() if layout.shape.seq_len == shape.seq_len]
+        if not of_size or (self.mixing.of_any and shape not in of_size):
             self.layouts.append(Layout(self.mixing, shape).to(next(self.parameters())))

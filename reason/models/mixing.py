@@ -37,6 +37,7 @@ class StructuredMixer(NamedTuple):
     lacking: Callable[[MixingConfig, Shape], str | None] = lambda config, shape: None  # what a shape must declare
     by_group: bool = False  # reads groups (`Geometry.pool` and others), and may have a position for every symbol
     by_value: bool = False  # reads the order of values
+    of_any: bool = False  # no weight depends on the set: neither on its values nor on its constraints
     constants: Callable[[Shape], nn.Module | None] = lambda shape: None  # called with a context: `Geometry.own`
     constraints: Callable[[Shape], Constraints] = lambda shape: {}  # what its weights depend on
 
@@ -69,6 +70,7 @@ MIXERS: dict[str, StructuredMixer] = {
         constraints=constraints_of_groups,
     ),
 }
+OTHER_TOKENS = 3  # of a mixer for any set: no cell, an open one, a wall
 OTHERS = {"attention": "softmax over the cells", "mlp": "an MLP over the cells"}  # of `reason.nn.block`
 
 
@@ -135,6 +137,11 @@ class MixingConfig(ModelConfig):
         return self.mixer in MIXERS and MIXERS[self.mixer].by_group
 
     @property
+    def of_any(self) -> bool:
+        """Whether no weight depends on the set."""
+        return self.mixer in MIXERS and MIXERS[self.mixer].of_any
+
+    @property
     def structured(self) -> bool:
         """Whether the model looks at grid, groups or symbols at all."""
         return self.mixer in MIXERS or self.positions == "rotary-2d"
@@ -149,7 +156,13 @@ class MixingConfig(ModelConfig):
 
     def embeddings(self, shape: Shape) -> int:
         """Rows of the token embedding: V; with symbols 2 (this one, another) and one for each other token."""
-        return 2 + shape.vocab_size - len(shape.structure.alphabet) if self.symbols else shape.vocab_size
+        others = OTHER_TOKENS if self.of_any else shape.vocab_size - len(shape.structure.alphabet)
+        return 2 + others if self.symbols else shape.vocab_size
+
+    def outputs(self, shape: Shape) -> int:
+        """Numbers that the head has for a position: a logit for each token; with symbols 1, and of other tokens."""
+        others = OTHER_TOKENS if self.of_any else len(self.others(shape))
+        return 1 + others if self.symbols else shape.vocab_size + len(shape.marks)
 
     def others(self, shape: Shape) -> list[int]:
         """The tokens other than symbols, where a label may hold one, such as a wall: more than padding and blank."""
@@ -158,7 +171,7 @@ class MixingConfig(ModelConfig):
 
     def values_of(self, shape: Shape) -> int:
         """K of values whose order means something, each with an embedding; 0: symbols, or no positions for them."""
-        return len(shape.structure.values) if self.symbols else 0
+        return len(shape.structure.values) if self.symbols and not self.of_any else 0
 
     def constraints(self, shape: Shape) -> Constraints:
         """The constraint behind each part of the mixer's messages."""
@@ -180,7 +193,7 @@ class MixingConfig(ModelConfig):
 
 def by_symbol(c: ModelConfig, *shapes: Shape) -> bool:
     """Whether the tokens of puzzles of every shape mean the same to the model: this symbol, another one, none yet."""
-    return isinstance(c, MixingConfig) and c.symbols and all(shape.structure.symbols for shape in shapes)
+    return isinstance(c, MixingConfig) and c.symbols and (c.of_any or all(s.structure.symbols for s in shapes))
 
 
 def refuse_unfit(c: MixingConfig) -> None:

@@ -65,8 +65,7 @@ class RecursiveModel(LaidOut):
         self.values = Embedding(values, width) if values else None
         self.f_l = self._network()
         self.f_h = self._network() if config.separate_networks else None
-        tokens = 1 + len(config.others(shape)) if config.symbols else shape.vocab_size + len(shape.marks)
-        self.head = Linear(width, tokens)
+        self.head = Linear(width, config.outputs(shape))
         self.q_head = nn.Linear(width, 2)  # float32, from 0 and −5: almost never halts at first
         with torch.no_grad():
             self.q_head.weight.zero_()
@@ -89,7 +88,7 @@ class RecursiveModel(LaidOut):
 
         Embeddings are cast to the states' type before they are scaled, as in the code of HRM and TRM.
         """
-        layout = self.layout_of(batch.inputs)
+        layout = self.layout_of(batch.inputs, batch.shape)
         x = self.tokens(layout.embedded(batch.inputs)).to(self.dtype)  # (B, S·K, D), K symbols a cell, else 1
         if self.values is not None:
             x = x + self.values.weight.to(self.dtype).repeat(layout.shape.seq_len, 1)

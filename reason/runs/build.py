@@ -159,7 +159,8 @@ def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reaso
         if not model.reads(part.shape):
             raise ConfigError(
                 f"{part.directory} has {part.shape}, {data.parts[0].directory} {data.shape}, and this model cannot "
-                "read both: type model.mixer=local, groups or attention, with model.positions=none or rotary-2d"
+                "read both: type model.mixer=local, groups or attention, with model.positions=none or rotary-2d, or "
+                "model.mixer=linear"
             )
         model.add_shape(part.shape)
     if config.init_from is None or checkpoints(run):  # a run with checkpoints loads its own weights later

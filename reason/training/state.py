@@ -103,7 +103,8 @@ def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
     own, kind = trainer.world.own_rows, type(trainer.carries[0].state)
     for turn, carry in enumerate(held["carry"]):
         c = {name: own(value, trainer.device) for name, value in carry.items()}
-        batch, loader = Batch(*c["batch"]), Batch(*c["loader"])
+        shape = trainer.data.parts[turn].shape
+        batch, loader = (Batch(*c[part])._replace(shape=shape) for part in ("batch", "loader"))
         trainer.carries[turn] = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader)
     restore_random_states(held["random"], trainer.device, trainer.world)
 
@@ -141,4 +142,4 @@ def diverged(trainer: Trainer, what: str) -> Diverged:
 
 def _saved(part: Any) -> Any:
     """A field of a carry as stored in a checkpoint: a batch without relations is stored as three tensors."""
-    return part[:3] if isinstance(part, Batch) and not part.relations else part
+    return part[: 4 if part.relations else 3] if isinstance(part, Batch) else part

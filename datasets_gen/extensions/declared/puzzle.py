@@ -99,7 +99,8 @@ class Declared(Puzzle):
         if self._structure is not None:
             return self._structure
         tokens = tuple(value - self.lowest + FIRST for value in self.open_values)
-        kind = {"symbols" if self.interchangeable else "values": tokens} if len(tokens) > 1 else {}
+        lowest = {} if self.interchangeable else {"lowest": self.open_values[0]}
+        kind = {"symbols" if self.interchangeable else "values": tokens, **lowest} if len(tokens) > 1 else {}
         return Structure(grid=self.grid if min(self.grid) > 1 else None, **kind)
 
     @property

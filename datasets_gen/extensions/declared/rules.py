@@ -85,6 +85,16 @@ def evaluate(rule: Rule, values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     return np.broadcast_to(_applied(rule, cells, number, symmetric, np.isin), values.shape[:-1])
 
 
+def amount(part: Rule, values: np.ndarray) -> np.ndarray:
+    """What a part over cells (..., k) comes to, such as a sum: (...)."""
+    cells = [values[..., place] for place in range(values.shape[-1])]
+
+    def symmetric(name: str, parts: list[Any]) -> Any:
+        return SYMMETRIC[name][0](np.stack(np.broadcast_arrays(*parts), -1))
+
+    return np.asarray(_applied(part, cells, None, symmetric, np.isin))
+
+
 def constraint(rule: Rule, cells: list[Any], numbers: tuple[int, ...]) -> Any:
     """The CPMpy constraint of a rule over variables."""
     if rule == ["runs"]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from torch import nn
 
 from datasets_gen.structure import Relation
+from reason.extensions.declared.linear import LinearMixer
 from reason.extensions.declared.mixer import Instances, RelationMixer
+from reason.extensions.declared.sums import LinearConstraints
 from reason.models.base import Shape
 from reason.models.mixing import (
     MIXERS,
+    OTHER_TOKENS,
     Constraints,
     MixingConfig,
     StructuredMixer,
@@ -54,4 +57,28 @@ MIXERS["relations"] = StructuredMixer(
     by_value=True,
     constants=constants,
     constraints=constraints,
+)
+
+
+def lacking_linear(c: MixingConfig, shape: Shape) -> str | None:
+    """Symbols or values; and what values stand for, where constraints compare them with numbers."""
+    if not c.symbols:
+        return "model.mixer=linear has a position for every value of a cell: type model.symbols=true"
+    if unread := next((each.name for each in seen(shape).values() if each.clues > 1), None):
+        return f"model.mixer=linear reads no {unread}, which has no linear form"
+    if shape.vocab_size - len(shape.structure.alphabet) > OTHER_TOKENS:
+        return f"model.mixer=linear reads {OTHER_TOKENS} tokens other than values, fewer than the set has"
+    if shape.structure.values and shape.structure.lowest is None:
+        return "model.mixer=linear reads what values stand for, which sets of older versions do not say"
+    return None
+
+
+MIXERS["linear"] = StructuredMixer(
+    lambda c, shape: LinearMixer(c.hidden_size, inner_of(c), *gating(c)),
+    "messages between values of cells and the linear constraints that all rules amount to: one network for any puzzle",
+    lacking_linear,
+    by_group=True,
+    by_value=True,
+    of_any=True,
+    constants=LinearConstraints,
 )

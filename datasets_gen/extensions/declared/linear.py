@@ -1,0 +1,191 @@
+"""Linear form: a constraint over cells as linear constraints lo ≤ Σ w·b ≤ hi over booleans b, "cell i has value v".
+
+CPMpy's pseudo-Boolean transformation makes it. Where that would need further booleans, two cells get their support
+clauses (cell a has value v, so cell b has one of the values that go with it), and a product gets one sum of exponents
+for every prime. The form has exactly the solutions of the constraint, given that each cell has one value.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from datasets_gen.extensions.declared.rules import Rule, amount, constraint, cp, evaluate
+from datasets_gen.layout import DatasetError
+
+DIFFERENT = ["alldifferent", "x"]
+ANY = 2**31  # a bound that no sum reaches
+
+
+class Sum(NamedTuple):
+    """lo ≤ Σ w·b ≤ hi over the terms of one constraint: a boolean is (place of the cell, index of the value)."""
+
+    places: tuple[int, ...]
+    values: tuple[int, ...]
+    weights: tuple[int, ...]
+    low: int
+    high: int
+
+
+def linear_form(rule: Rule, size: int, numbers: tuple[int, ...], values: tuple[int, ...]) -> tuple[Sum, ...]:
+    """The linear form of a rule over `size` cells, each with one of `values`.
+
+    Raises:
+        DatasetError: it needs hidden booleans.
+    """
+    return _linear_form(repr(rule), size, numbers, values)
+
+
+@lru_cache(2**14)
+def _linear_form(text: str, size: int, numbers: tuple[int, ...], values: tuple[int, ...]) -> tuple[Sum, ...]:
+    import ast
+
+    rule = ast.literal_eval(text)
+    if rule == DIFFERENT:
+        each = int(size == len(values))  # as many cells as values: every value occurs
+        return tuple(_sum({(place, v): 1 for place in range(size)}, each, 1) for v in range(len(values)))
+    adds = size != 2 or "x" in _names(rule)  # two cells in order: more is told by what goes with what
+    if adds and (compared := _compared(rule, numbers, size, values)) is not None:
+        return (compared,)
+    if size == 2:
+        return _support(rule, numbers, values)
+    if (exponents := _product(rule, numbers, values, size)) is not None:
+        return exponents
+    return _transformed(rule, size, numbers, values)
+
+
+def _sum(terms: dict[tuple[int, int], int], low: int, high: int) -> Sum:
+    """Bounds no wider than what the terms reach. Where weights differ a term may weigh 0: its cell hears the sum."""
+    if {*terms.values()} <= {0, 1}:
+        terms = {boolean: weight for boolean, weight in terms.items() if weight} or terms
+    places, values = zip(*sorted(terms), strict=True)
+    weights = tuple(terms[boolean] for boolean in sorted(terms))
+    least, most = sum(min(w, 0) for w in weights), sum(max(w, 0) for w in weights)
+    return Sum(places, values, weights, max(low, least), min(high, most))
+
+
+def _compared(rule: Rule, numbers: tuple[int, ...], size: int, values: tuple[int, ...]) -> Sum | None:
+    """A comparison of sums of one number for each cell, such as its value, or 1 where it has a value; None: no such."""
+    ends = {"==": (0, 0), "<=": (-ANY, 0), ">=": (0, ANY), "<": (-ANY, -1), ">": (1, ANY)}
+    name, left, right = rule if len(rule) == 3 else ("", 0, [0])
+    if within := name == "in" and right == [*range(right[0], right[-1] + 1)]:  # successive numbers
+        ends["in"] = right[0], right[-1]
+    if name not in ends:
+        return None
+    weights = np.zeros((size, len(values)), np.int64)
+    constant = 0
+    for sign, part in ((1, left), (-1, 0 if within else right)):
+        if (summed := _summed(part, numbers, size, values)) is None:
+            return None
+        weights, constant = weights + sign * summed[0], constant + sign * summed[1]
+    used = np.flatnonzero(weights.any(1)).tolist() or [0]
+    terms = {(place, v): int(weights[place, v]) for place in used for v in range(len(values))}
+    return _sum(terms, ends[name][0] - constant, ends[name][1] - constant)
+
+
+def _summed(part: Rule, numbers: tuple[int, ...], size: int, values: tuple[int, ...]) -> tuple[np.ndarray, int] | None:
+    """What each value of each cell adds to a part (n, K), and a constant; None: cells do more than add up."""
+    nothing = np.zeros((size, len(values)), np.int64)
+    if isinstance(part, int) or part == "n":
+        return nothing, numbers[0] if part == "n" else part
+    if part[0] == "sum" and _names(part) == {"x"}:
+        return nothing + amount(part, np.array(values)[:, None]), 0  # of one cell
+    if len(names := _names(part)) == 1 and "x" not in names:
+        place = int(names.pop()[1:])
+        nothing[place] = amount(part, np.broadcast_to(np.array(values)[:, None], (len(values), size)))
+        return nothing, 0
+    if part[0] not in ("sum", "-"):
+        return None
+    found = [_summed(each, numbers, size, values) for each in part[1:]]
+    first = 1 if part[0] == "sum" or len(found) > 1 else -1
+    weights, constant = nothing, 0
+    for index, each in enumerate(found):
+        if each is None:
+            return None
+        sign = first if index == 0 or part[0] == "sum" else -1
+        weights, constant = weights + sign * each[0], constant + sign * each[1]
+    return weights, constant
+
+
+def _names(part: Rule) -> set[str]:
+    """The cells of a part: "x" for all alike, "x0", …"""
+    if isinstance(part, list):
+        return set().union(*map(_names, part[1:]))
+    return {part} - {"n"} if isinstance(part, str) else set()
+
+
+def _support(rule: Rule, numbers: tuple[int, ...], values: tuple[int, ...]) -> tuple[Sum, ...]:
+    """For each value of one of two cells: not this value, or one of those that go with it in the other cell."""
+    grid = np.stack(np.meshgrid(values, values, indexing="ij"), -1)
+    fits = evaluate(rule, grid, np.broadcast_to(np.array(numbers, np.int64), (*grid.shape[:2], len(numbers))))
+    found = []
+    for cell, table in ((0, fits), (1, fits.T)):
+        for v, partners in enumerate(table):
+            if partners.all():
+                continue
+            others = {(1 - cell, w): 1 for w in np.flatnonzero(partners).tolist()}
+            found.append(_sum({(cell, v): -1, **others}, 0, len(values)))
+    return tuple(found)
+
+
+def _product(rule: Rule, numbers: tuple[int, ...], values: tuple[int, ...], size: int) -> tuple[Sum, ...] | None:
+    """∏ x = n as Σ e_p(x) = e_p(n) for every prime p that divides a value; None: the rule is another one."""
+    if rule != ["==", ["*", "x"], "n"] or min(values) < 1:
+        return None
+    primes = [p for p in range(2, max(values) + 1) if all(p % d for d in range(2, p))]
+
+    def power(number: int, prime: int) -> int:
+        return next(e for e in range(32) if number % prime ** (e + 1))
+
+    def exponents(prime: int) -> dict[tuple[int, int], int]:
+        return {(place, v): power(value, prime) for place in range(size) for v, value in enumerate(values)}
+
+    found = [(exponents(prime), power(numbers[0], prime)) for prime in primes]
+    return tuple(_sum(terms, total, total) for terms, total in found if any(terms.values()))
+
+
+def _transformed(rule: Rule, size: int, numbers: tuple[int, ...], values: tuple[int, ...]) -> tuple[Sum, ...]:
+    """What CPMpy's transformation for pseudo-Boolean solvers makes of the rule."""
+    from cpmpy.transformations.cse import CSEMap
+    from cpmpy.transformations.int2bool import IntVarEncDirect
+    from cpmpy.transformations.to_opb import to_opb
+
+    cells = [cp.intvar(min(values), max(values), name=f"x{place}") for place in range(size)]
+    known = CSEMap()
+    encoded = {cell.name: IntVarEncDirect(cell, csemap=known) for cell in cells}
+    booleans = {
+        boolean.name: (place, v)
+        for place, cell in enumerate(cells)
+        for v, boolean in enumerate(encoded[cell.name].vars())
+    }
+    bounds: dict[tuple[tuple[tuple[int, int], int], ...], list[int]] = {}
+    try:
+        found = to_opb([constraint(rule, cells, numbers)], csemap=known, ivarmap=encoded, encoding="direct")
+    except NotImplementedError:  # no assignment fits: the first cell has two values at once
+        return (Sum((0,) * len(values), tuple(range(len(values))), (1,) * len(values), 2, 2),)
+    for each in found:
+        (weights, literals), least = each.args[0].args, int(each.args[1])
+        terms: dict[tuple[int, int], int] = {}
+        for weight, literal in zip(weights, literals, strict=True):
+            name = str(literal.name).removeprefix("~")
+            if name not in booleans:
+                raise DatasetError(f"{rule!r:.60} of {size} cells has no linear form without further booleans")
+            if negated := str(literal.name).startswith("~"):
+                least -= int(weight)
+            terms[booleans[name]] = terms.get(booleans[name], 0) + (-int(weight) if negated else int(weight))
+        key = tuple(sorted(terms.items()))
+        mirrored = tuple((boolean, -weight) for boolean, weight in key)
+        if mirrored in bounds:  # Σ ≥ a and −Σ ≥ −b are one constraint
+            bounds[mirrored][1] = min(bounds[mirrored][1], -least)
+        else:
+            bounds.setdefault(key, [least, ANY])[0] = max(least, bounds.get(key, [least])[0])
+    return tuple(_positive(dict(key), *lohi) for key, lohi in bounds.items())
+
+
+def _positive(terms: dict[tuple[int, int], int], low: int, high: int) -> Sum:
+    """The same with mostly positive weights."""
+    if sum(terms.values()) < 0:
+        terms, low, high = {boolean: -weight for boolean, weight in terms.items()}, -high, -low
+    return _sum(terms, low, high)
