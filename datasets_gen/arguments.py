@@ -16,18 +16,15 @@ INTERRUPTED = "interrupted: nothing was written"
 
 
 def add_command(
-    commands: argparse._SubParsersAction,
-    name: str,
-    run: Callable[[argparse.Namespace], None],
-    summary: str,
-    description: str,
-    epilog: str,
+    commands: argparse._SubParsersAction, name: str, run: Callable[[argparse.Namespace], None], *texts: str
 ) -> argparse.ArgumentParser:
-    """Add a command that `run` carries out.
+    """Add a command that `run` carries out; the first line of its page says what it does, the last ones are examples.
 
     `interrupted`: what Ctrl-C prints. `instead`: what a generator prints where it writes no set.
     """
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=description, epilog=epilog)
+    page = "\n\n".join(texts)
+    summary = page[:1].lower() + page[1:].partition("\n")[0].rstrip(".")
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary.replace("%", "%%"), description=page)
     parser.set_defaults(command=run, generator=name, interrupted=INTERRUPTED, instead=None)
     return parser
 

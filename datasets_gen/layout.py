@@ -83,22 +83,15 @@ def read_json(path: Path) -> Any:
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, Any]]:
-    """The JSON objects of a file, one after the other or in arrays, each with the file and the line where it begins."""
+    """The JSON value of each line, with the file and the line; empty lines are passed over."""
     with text_file(path) as file:
-        text = file.read()
-    begin, line, at = re.compile(r"\S"), 1, 0
-    while found := begin.search(text, at):
-        line += text.count("\n", at, found.start())
-        where = f"{path}, line {line}"
-        try:
-            value, end = json.JSONDecoder().raw_decode(text, found.start())
-        except (ValueError, RecursionError) as error:
-            raise DatasetError(f"{where}: no JSON ({error})") from None
-        if isinstance(value, list):
-            yield from ((f"{where}, entry {number}", entry) for number, entry in enumerate(value, 1))
-        else:
-            yield where, value
-        line, at = line + text.count("\n", found.start(), end), end
+        for number, line in enumerate(file, 1):
+            try:
+                value = json.loads(line) if line.strip() else None
+            except (ValueError, RecursionError) as error:
+                raise DatasetError(f"{path}, line {number}: no JSON ({error})") from None
+            if value is not None:
+                yield f"{path}, line {number}", value
 
 
 # What a set is made of
@@ -326,14 +319,11 @@ def read_identifiers(directory: Path | str, metadata: Metadata) -> list[str]:
 
 
 def read_split(directory: Path | str, split: str) -> tuple[Metadata, Split]:
-    """Read one split, its sets joined, and check everything that can be checked without the puzzle's rules.
+    """Read one split, its sets joined; DatasetError where a rule is broken that needs no knowledge of the puzzle.
 
     The arrays of a split whose files hold more than `LARGE` bytes are mapped, unless it has several sets: they stay on
     disk, and the system keeps in memory what fits. A mapped file must not shrink: reading beyond its end would kill
     the process.
-
-    Raises:
-        DatasetError: a file is missing, torn or inconsistent; the text names it.
     """
     metadata = read_metadata(directory, split)
     folder = Path(directory) / split

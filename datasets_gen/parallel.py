@@ -11,13 +11,10 @@ import signal
 import sys
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import partial
-from multiprocessing.connection import Connection
-from queue import SimpleQueue
+from multiprocessing.connection import Connection, wait
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
@@ -109,10 +106,7 @@ def ordered_map(
     The work starts in this process and moves to `processes` others, by default as many as there are processors, after
     `ALONE_SECONDS`; at once where `alone` is false, for tasks of minutes. A script needs `if __name__ == "__main__":`
     only where it defines the function or the tasks itself. A process that makes a part takes only the tasks of that
-    part.
-
-    Raises:
-        DatasetError: a process was killed. What `function` raises is raised here, its traceback there as a note.
+    part. What `function` raises is raised here, with its traceback there as a note.
     """
     part = PART.get()
     compute = partial(_computed, processes=processes, alone=alone)
@@ -124,66 +118,65 @@ def _computed(
 ) -> Iterator[Result]:
     affinity = getattr(os, "sched_getaffinity", None)
     processes = processes or (len(affinity(0)) if affinity else os.cpu_count() or 1)
-    tasks = iter(tasks)
-    started = time.monotonic()
+    tasks, until = iter(tasks), time.monotonic() + ALONE_SECONDS
     for task in tasks:
-        if not alone and processes > 1:
-            tasks = itertools.chain([task], tasks)
-            break
+        if processes > 1 and (not alone or time.monotonic() > until):
+            yield from _in_processes(function, task, tasks, processes)
+            return
         yield function(task)
-        if processes > 1 and time.monotonic() - started > ALONE_SECONDS:
-            break
-    else:
-        return
-    with _workers(function, task, processes) as submit:
-        pending = deque(map(submit, itertools.islice(tasks, AHEAD * processes)))
-        while pending:
-            yield pending.popleft().result()
-            pending.extend(map(submit, itertools.islice(tasks, 1)))
 
 
-@contextlib.contextmanager
-def _workers(
-    function: Callable[[Task], Result], task: Task, processes: int
-) -> Iterator[Callable[[Task], Future[Result]]]:
-    """Processes that apply the function to tasks; in this process a thread waits for each of them.
+def _in_processes(
+    function: Callable[[Task], Result], first: Task, tasks: Iterator[Task], processes: int
+) -> Iterator[Result]:
+    """function(task) for the first task and the others, by processes that work on one task at a time each.
 
     Each worker has a pipe of its own. One shared pipe would hang its reader for ever where a worker is killed in the
-    midst of an answer, as all of them are at the end of the block.
+    midst of an answer, as all of them are at the end.
     """
-    idle: SimpleQueue[Any] = SimpleQueue()  # our ends of their pipes
     pipes = [SPAWN.Pipe() for _ in range(processes)]
     workers = [SPAWN.Process(target=_serve, args=(function, theirs), daemon=True) for _, theirs in pipes]
-    with _script_left_out(function, task):
-        for worker, (ours, theirs) in zip(workers, pipes, strict=True):
+    with _script_left_out(function, first):
+        for worker, (_, theirs) in zip(workers, pipes, strict=True):
             worker.start()
             theirs.close()
-            idle.put(ours)
+    numbered, following = enumerate(itertools.chain([first], tasks)), 0
+    idle: list[Any] = [ours for ours, _ in pipes]
+    busy: dict[Any, int] = {}  # the task of each pipe
+    held: dict[int, tuple[Result, Exception | None]] = {}  # answers that wait for an earlier one
+    try:
+        while True:
+            room = min(len(idle), AHEAD * processes - len(busy) - len(held))
+            for number, task in itertools.islice(numbered, room):
+                busy[pipe := idle.pop()] = number
+                with contextlib.suppress(OSError):  # a worker that is gone gives no answer, see below
+                    pipe.send(task)
+            if following in held:
+                result, error = held.pop(following)
+                if error is not None:
+                    raise error
+                following += 1
+                yield result
+            elif not busy:
+                return
+            else:
+                for pipe in wait(list(busy)):
+                    held[busy.pop(pipe)] = _answer(pipe)
+                    idle.append(pipe)
+    finally:
+        for worker in workers:
+            worker.terminate()  # compiled code in a worker holds the GIL, so only a signal ends it at once
+            worker.join()
 
-    def ask(task: Task) -> Result:
-        connection = idle.get()
-        try:
-            connection.send(task)
-            result, error = connection.recv()
-        except (EOFError, OSError):
-            raise DatasetError(
-                "a worker process was killed, for memory perhaps: type fewer --processes; in a script of your own, put "
-                'what starts the work below `if __name__ == "__main__":`'
-            ) from None
-        finally:
-            idle.put(connection)
-        if error is not None:
-            raise error
-        return result
 
-    with ThreadPoolExecutor(processes) as threads:
-        try:
-            yield lambda task: threads.submit(ask, task)
-        finally:
-            for worker in workers:
-                worker.terminate()  # compiled code in a worker holds the GIL, so only a signal ends it at once
-                worker.join()
-            threads.shutdown(cancel_futures=True)
+def _answer(pipe: Any) -> Any:
+    try:
+        return pipe.recv()
+    except (EOFError, OSError):
+        raise DatasetError(
+            "a worker process was killed, for memory perhaps: type fewer --processes; in a script of your own, put "
+            'what starts the work below `if __name__ == "__main__":`'
+        ) from None
 
 
 @contextlib.contextmanager

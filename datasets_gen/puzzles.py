@@ -26,12 +26,7 @@ PUBLISHED: dict[tuple[int, int], Puzzle] = {  # of the sets that come without a 
 
 
 def puzzle_of(metadata: Metadata) -> Puzzle:
-    """The family of a set: from our `task` field, or from the shapes of a published set.
-
-    Raises:
-        UnknownPuzzle: no family fits.
-        DatasetError: the `task` field has a setting that its family lacks, or dataset.json has other cells or tokens.
-    """
+    """The family of a set: from our `task` field, or from the shapes of a published set; see `family_of`."""
     stated = metadata.seq_len, metadata.vocab_size
     puzzle = family_of(metadata.task, *stated, metadata.structure)
     if stated != (has := (puzzle.seq_len, puzzle.vocab_size)):
@@ -56,13 +51,9 @@ def structure_of(metadata: Metadata) -> Structure:
 
 
 def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure: Structure | None = None) -> Puzzle:
-    """The family that a `task` field names; without a name, the published set of that shape.
+    """The family that a `task` field names; without a name, the published set of that shape; else UnknownPuzzle.
 
     structure: that of the set, whose relations may be a puzzle's rules.
-
-    Raises:
-        UnknownPuzzle: no family fits.
-        DatasetError: the family that is named has no such settings.
     """
     for read in READERS:
         if (found := read(task, structure)) is not None:

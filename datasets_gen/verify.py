@@ -25,18 +25,18 @@ from datasets_gen.layout import (
 )
 from datasets_gen.puzzles import Puzzle, UnknownPuzzle, puzzle_of
 
+PAGE = """Check a set: layout, rules, solutions, leaks between splits.
+
+Checks every rule of the layout and of the puzzle. Prints what was checked and exits with 0, or prints the first fault
+and exits with 1. Where no family describes the puzzle, it checks the layout alone.
+
+  python -m datasets_gen verify data/sudoku
+"""
+
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the `verify` command."""
-    parser = add_command(
-        commands,
-        "verify",
-        run,
-        "check a set: layout, rules, solutions, leaks between splits",
-        "Checks every rule of the layout and of the puzzle. Prints what was checked and exits with 0, "
-        "or prints the first fault and exits with 1. Where no family describes the puzzle, it checks the layout alone.",
-        "example:\n  python -m datasets_gen verify data/sudoku",
-    )
+    parser = add_command(commands, "verify", run, PAGE)
     parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
 
 

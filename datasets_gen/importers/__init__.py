@@ -39,9 +39,12 @@ HINTS = {  # words of a file's or a folder's name
     **dict.fromkeys(("test", "testing", "eval", "evaluation"), "test"),
 }
 WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
-EXAMPLES = """\
-Nothing is downloaded. What to fetch, and how to import it:
-{}A word of a file's name tells its split (train, training, val, valid, validation, test, testing, eval, evaluation),
+PAGE = """Read a published set into the layout.
+
+Reads puzzles made elsewhere from local files. Nothing is downloaded. What to fetch, and how to import it:
+
+{}
+A word of a file's name tells its split (train, training, val, valid, validation, test, testing, eval, evaluation),
 else one of its folder's name; --split overrides both; without any the split is test. The command prints every split.
 """
 
@@ -50,7 +53,7 @@ class Format(NamedTuple):
     """Files that `import` reads."""
 
     read: Callable[[argparse.Namespace], dict[str, Any]]  # the arguments of `write_dataset`
-    example: str  # a part of EXAMPLES
+    example: str  # a part of PAGE
     options: Mapping[str, Mapping[str, Any]] = {}  # beside --split: names, and arguments of `add_argument`
     sources: str = "local files"
 
@@ -62,9 +65,8 @@ BESIDE: dict[str, Callable[[Path], Any]] = {}  # files of a set, beside its spli
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the command `import`."""
     load_parts("importers")
-    description = "Reads puzzles made elsewhere from local files into the layout."
-    epilog = EXAMPLES.format("".join(dict.fromkeys(form.example for form in FORMATS.values())))
-    parser = add_command(commands, "import", run_import, "read a published set into the layout", description, epilog)
+    page = PAGE.format("".join(dict.fromkeys(form.example for form in FORMATS.values())))
+    parser = add_command(commands, "import", run_import, page)
     formats = parser.add_subparsers(dest="format", metavar="FORMAT", required=True, help=", ".join(FORMATS))
     for name, form in FORMATS.items():
         own = formats.add_parser(name, epilog=f"example:\n{form.example}")

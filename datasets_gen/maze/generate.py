@@ -21,8 +21,12 @@ MOST = 4_096  # mazes with far goals that a task may meet before it stops early
 DENSITY = (0.2, 0.5)  # uniform between the two: fits Maze-Hard, whose sparsest maze has 28 % walls
 PATH_SHARE = 110 / 900  # the published 110 cells of 30×30, kept in proportion at other sizes
 
-EXAMPLES = """\
-examples:
+PAGE = """Generate mazes with a long shortest path.
+
+Square mazes without a border. Every cell is a wall or free at random, S and G lie on free cells, and the shortest path
+between them is long. The label is the shortest path that a breadth-first search finds first when it tries down, left,
+right, up, as in Maze-Hard.
+
   python -m datasets_gen maze --output-dir data/maze                       as Maze-Hard: 30x30, 110 cells or more
   python -m datasets_gen maze --size 10 --min-path 18 --train 2000 --output-dir data/maze10
   python -m datasets_gen maze --size 12 --unique --wall-density 0.4 --output-dir data/maze12
@@ -31,34 +35,15 @@ examples:
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the `maze` command."""
-    parser = add_command(
-        commands,
-        "maze",
-        run,
-        "generate mazes with a long shortest path",
-        "Generates square mazes without a border. Every cell is a wall or free at random, S and G lie on free cells, "
-        "and the shortest path between them is long. The label is the shortest path that a breadth-first search finds "
-        "first when it tries down, left, right, up, as in Maze-Hard.",
-        EXAMPLES,
-    )
+    parser = add_command(commands, "maze", run, PAGE)
     add_output(parser, train=1000, test=1000)
-    parser.add_argument("--size", type=int, default=30, help="rows and columns (default 30)")
-    parser.add_argument(
-        "--wall-density",
-        type=float,
-        nargs="+",
-        default=DENSITY,
-        metavar="P",
-        help="share of walls; of two numbers, each maze draws its share between them (default 0.2 0.5)",
-    )
-    parser.add_argument(
-        "--min-path",
-        type=int,
-        metavar="N",
-        help="fewest cells of the shortest path, both ends counted (default: 110 at size 30, in proportion to "
-        "the cells elsewhere)",
-    )
-    parser.add_argument("--unique", action="store_true", help="only mazes with a single shortest path")
+    add = parser.add_argument
+    add("--size", type=int, default=30, help="rows and columns (default 30)")
+    help = "share of walls; of two numbers, each maze draws its share between them (default 0.2 0.5)"
+    add("--wall-density", type=float, nargs="+", default=DENSITY, metavar="P", help=help)
+    help = "fewest cells of the shortest path, both ends counted (default: 110 at size 30, in proportion to the cells)"
+    add("--min-path", type=int, metavar="N", help=help)
+    add("--unique", action="store_true", help="only mazes with a single shortest path")
 
 
 def run(options: argparse.Namespace) -> None:

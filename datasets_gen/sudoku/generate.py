@@ -21,8 +21,11 @@ CHUNK = 64  # random boards per task
 Puzzle = tuple[np.ndarray, np.ndarray]  # question and answer (S,)
 MIXES: dict[str, Callable[..., dict[str, Split]]] = {}  # of extensions: (counts, *, seed, processes) -> splits
 FEWEST_CLUES = {4: 4, 6: 8, 9: 17}  # no puzzle with fewer has one solution (McGuire et al. 2012 for 9)
-EXAMPLES = """\
-examples:
+PAGE = """Generate Sudoku puzzles with one solution.
+
+No two puzzles of a set, within or across its splits, are equivalent under relabelling, moves of rows and columns, and
+transposition (4x4: under relabelling). The same options and seed give the same bytes.
+
   python -m datasets_gen sudoku --output-dir data/sudoku                   1,000 + 1,000 minimal 9x9 puzzles
   python -m datasets_gen sudoku --size 6 --train 2500 --validation 500 --test 1000 --output-dir data/sudoku6
   python -m datasets_gen sudoku --clues 30 --seed 7 --output-dir data/sudoku-30
@@ -32,29 +35,14 @@ examples:
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the `sudoku` command."""
-    parser = add_command(
-        commands,
-        "sudoku",
-        run,
-        "generate Sudoku puzzles with one solution",
-        "Generates random Sudoku puzzles with exactly one solution. No two puzzles of a set, within or across its "
-        "splits, are equivalent under relabelling, moves of rows and columns, and transposition (4x4: under "
-        "relabelling). The same options and seed give the same bytes.",
-        EXAMPLES,
-    )
+    parser = add_command(commands, "sudoku", run, PAGE)
     add_output(parser, train=1000, test=1000)
     parser.add_argument("--size", type=int, choices=BOXES, default=9, help="rows of the board (default 9)")
     kind = parser.add_mutually_exclusive_group()
-    kind.add_argument(
-        "--clues",
-        type=int,
-        metavar="N",
-        help="clues of each puzzle (default: minimal puzzles, in which every clue is needed)",
-    )
-    kind.add_argument(
-        "--mix",
-        help="extreme: 9x9 only, takes many minutes: 73 %% of the puzzles have depth 2, as the forums' hardest have",
-    )
+    help = "clues of each puzzle (default: minimal puzzles, in which every clue is needed)"
+    kind.add_argument("--clues", type=int, metavar="N", help=help)
+    help = "extreme: 9x9 only, takes many minutes: 73 %% of the puzzles have depth 2, as the forums' hardest have"
+    kind.add_argument("--mix", help=help)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -17,8 +17,11 @@ from datasets_gen.parallel import ORDER, Chunk, distinct, seeded
 BATCH = 1024
 PATIENCE = 25  # batches in a row without a new sum
 NOISE = 1  # names the generator of wrong digits
-EXAMPLES = """\
-examples:
+PAGE = """Generate sums of whole numbers.
+
+The sums are text, the lowest digit of the answer first. By default they are for causal models: a cell's label is the
+token after it, and only the answer and its end are scored.
+
   python -m datasets_gen addition --output-dir data/addition                   as STARS: 1750+4733= 3846
   python -m datasets_gen addition --digits 4 --test-digits 8 --output-dir data/addition-longer
   python -m datasets_gen addition --blank-answer --train 20000 --output-dir data/addition-recursive
@@ -29,15 +32,7 @@ examples:
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the `addition` command."""
-    parser = add_command(
-        commands,
-        "addition",
-        run,
-        "generate sums of whole numbers",
-        "Generates sums as text, the lowest digit of the answer first. By default they are for causal models: a "
-        "cell's label is the token after it, and only the answer and its end are scored.",
-        EXAMPLES,
-    )
+    parser = add_command(commands, "addition", run, PAGE)
     add_output(parser, train=100_000, test=5_000)
     add, flag = parser.add_argument, partial(parser.add_argument, action="store_true")
     add("--digits", type=int, default=4, help="digits of an operand in training (default 4)")

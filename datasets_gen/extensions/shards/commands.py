@@ -18,8 +18,13 @@ from datasets_gen.typed import quoted, typed
 from datasets_gen.version import __version__
 
 OWN = {"command", "directory", "instead", "interrupted", "output_dir", "processes", "shard"}  # may differ
-EXAMPLE = """\
-example, the first two on a machine each:
+PAGE = """Merge the parts that --shard made into a set.
+
+Makes the set DIR from its shards in DIR.shards. The set has the same bytes as a set that one machine makes without
+--shard. The command computes the results that are missing, for example those of a lost shard, and stores them in
+DIR.shards. If you run the command of a shard again, it continues from its last result. The shards are pickles: merge
+only shards that you made. An example, its first two lines on a machine each:
+
   python -m datasets_gen sudoku --mix extreme --output-dir data/extreme --shard 1/2
   python -m datasets_gen sudoku --mix extreme --output-dir data/extreme --shard 2/2
   python -m datasets_gen merge data/extreme
@@ -62,17 +67,7 @@ def run(generate: Callable[[argparse.Namespace], None], options: argparse.Namesp
 
 def add_merge(commands: argparse._SubParsersAction) -> None:
     """Add the `merge` command."""
-    parser = add_command(
-        commands,
-        "merge",
-        merge,
-        "merge the parts that --shard made into a set",
-        "Makes the set DIR from its shards in DIR.shards. The set has the same bytes as a set that one machine makes "
-        "without --shard. The command computes the results that are missing, for example those of a lost shard, and "
-        "stores them in DIR.shards. If you run the command of a shard again, it continues from its last result. The "
-        "shards are pickles: merge only shards that you made.",
-        EXAMPLE,
-    )
+    parser = add_command(commands, "merge", merge, PAGE)
     parser.add_argument("directory", type=Path, metavar="DIR", help="the --output-dir of the shards")
     add_processes(parser)
 

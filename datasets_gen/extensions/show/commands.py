@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from itertools import cycle, islice
 from pathlib import Path
 
 import numpy as np
@@ -18,48 +19,44 @@ BAR = 40  # characters of the longest bar
 SERIES = ["#0a5fb0", "#b34a00", "#00382c", "#a93f8c", "#6e5600", "#33257a"]  # as reason/report/palette.py
 
 
+PAGE = """Draw a puzzle with its answer, and summarise its set.
+
+  python -m datasets_gen show data/sudoku --split test --index 3
+  python -m datasets_gen show data/maze --against data/maze-hard --png maze.png
+"""
+
+
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the `show` command."""
-    parser = add_command(
-        commands,
-        "show",
-        run,
-        "draw a puzzle and summarise its set",
-        "Draws one puzzle with its answer and summarises the set.",
-        "examples:\n  python -m datasets_gen show data/sudoku --split test --index 3\n"
-        "  python -m datasets_gen show data/maze --against data/maze-hard --png maze.png",
-    )
-    parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
-    parser.add_argument("--split", help="train, validation or test (default: the first of the set)")
-    parser.add_argument("--index", type=int, default=0, metavar="I", help="which example (default 0)")
-    parser.add_argument(
-        "--against", type=Path, nargs="+", default=[], metavar="OTHER", help="sets to compare the statistics with"
-    )
-    parser.add_argument("--png", type=Path, metavar="FILE", help="also draw the puzzle and the histograms")
+    add = add_command(commands, "show", run, PAGE).add_argument
+    add("directory", type=Path, metavar="DIR", help="the set's folder")
+    add("--split", help="train, validation or test (default: the first of the set)")
+    add("--index", type=int, default=0, metavar="I", help="which example (default 0)")
+    help = "sets to compare the statistics with"
+    add("--against", type=Path, nargs="+", default=[], metavar="OTHER", help=help)
+    add("--png", type=Path, metavar="FILE", help="also draw the puzzle and the histograms")
 
 
 def run(options: argparse.Namespace) -> None:
     """Print the drawing, then the statistics of every split; write the picture where one is wanted."""
-    directory = options.directory
-    names = splits_of(directory)
+    names = splits_of(options.directory)
     name = options.split or next(iter(names), "train")
-    metadata, split = read_split(directory, name)
+    metadata, split = read_split(options.directory, name)
     examples = len(split.inputs)
     if not 0 <= options.index < examples:
         raise DatasetError(f"--index {options.index}: split {name} holds {examples} examples, counted from 0")
     puzzle, split = puzzle_of(metadata), unscored_as_pad(split)
     print(_drawing(puzzle, split, name, options.index))
+    places = [(other, options.directory, other) for other in names]
+    places += [(f"{against}/{other}", against, other) for against in options.against for other in splits_of(against)]
     found = {}
-    for other in names:
+    for title, directory, other in places:
         its_metadata, its_split = read_split(directory, other)
-        found[other] = _statistics(puzzle, its_split)
-        print("\n" + _summary(other, its_metadata, its_split, found[other]))
-    for against in options.against:
-        for other in splits_of(against) or ["train"]:
-            its_metadata, its_split = read_split(against, other)
-            if (its_puzzle := puzzle_of(its_metadata)) != puzzle:
-                raise DatasetError(f"--against {against}: {its_puzzle.task} is another puzzle than {puzzle.task}")
-            found[f"{against}/{other}"] = _statistics(puzzle, its_split)
+        if (its_puzzle := puzzle_of(its_metadata)) != puzzle:
+            raise DatasetError(f"{directory}: {its_puzzle.task} is another puzzle than {puzzle.task}")
+        found[title] = _statistics(puzzle, its_split)
+        if title == other:
+            print("\n" + _summary(other, its_metadata, its_split, found[title]))
     common = set.intersection(*(set(values) for values in found.values()))
     columns = {key: {other: found[other][key] for other in found} for key in found[name] if key in common}
     if options.against:
@@ -163,7 +160,8 @@ def _picture(
     for axis, (name, values) in zip(axes[2:], statistics.items(), strict=True):
         whole, edges = _edges(np.concatenate([*values.values()]), bins=12)
         shares = [np.full(len(one), 1 / len(one)) for one in values.values()]
-        told, colours = [f"{part}, n {len(one):,}" for part, one in values.items()], SERIES[: len(values)]
+        told = [f"{part}, n {len(one):,}" for part, one in values.items()]
+        colours = [*islice(cycle(SERIES), len(values))]
         bins = (edges - whole / 2).tolist()  # a whole number stands below its bar
         axis.hist([*values.values()], bins, weights=shares, rwidth=0.9, label=told, color=colours)
         axis.set_title(name)

@@ -24,8 +24,12 @@ from datasets_gen.scratch import scratch_beside
 from datasets_gen.version import __version__
 
 SUFFIXES = (".txt", ".md", ".rst", ".py", ".jsonl")  # of the files of a folder that are read, also with .gz behind
-EXAMPLES = """\
-examples:
+PAGE = f"""Make a set of windows of text, for causal models.
+
+Cuts text files into windows of tokens; a cell's label is the token after it. A file is a document, in .jsonl each
+line; every document is in one split. Of a folder the files that end in {", ".join(SUFFIXES)} are read, each also with
+.gz behind. Equal documents and windows are kept once.
+
   python -m datasets_gen text books/ --output-dir data/books                    bytes, windows of 128
   python -m datasets_gen text *.md --tokens bpe --vocabulary 2000 --output-dir data/notes
   python -m datasets_gen text stories.jsonl.gz --field story --tokens words --window 256 --output-dir data/stories
@@ -34,17 +38,7 @@ examples:
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the `text` command."""
-    parser = add_command(
-        commands,
-        "text",
-        run,
-        "make a set of windows of text, for causal models",
-        "Cuts text files into windows of tokens; a cell's label is the token after it. A file is a document, in .jsonl "
-        "each line; every document is in one split. Of a folder the files that end in "
-        f"{', '.join(SUFFIXES)} are read, each also with .gz behind. Equal documents and windows are kept once.",
-        EXAMPLES,
-    )
-    add = parser.add_argument
+    add = add_command(commands, "text", run, PAGE).add_argument
     add("files", type=Path, nargs="+", metavar="FILE", help="files and folders")
     help = "bytes: UTF-8; words: words and marks; bpe: byte pairs, fitted here (default bytes)"
     add("--tokens", choices=KINDS, default="bytes", help=help)
@@ -114,11 +108,7 @@ class Corpus(NamedTuple):
     part: int = 0  # characters from which on a document ends with its line; 0: a document is a file or a line of .jsonl
 
     def documents(self) -> Iterator[tuple[str, str]]:
-        """(name, text) of each; empty files of folders are passed over.
-
-        Raises:
-            DatasetError: a file is missing, empty, damaged or in another encoding.
-        """
+        """(name, text) of each; empty files of folders are passed over."""
         for path in self.paths:
             files = sorted(file for file in path.rglob("*") if _readable(file)) if path.is_dir() else [path]
             if not files:

@@ -92,11 +92,7 @@ class Text(Puzzle):
         return "\n".join("".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in lines)
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (n,) of the beginning of a document: `end`, then the text. They need not fill a window.
-
-        Raises:
-            DatasetError: they are more than a window.
-        """
+        """Tokens (n,) of the beginning of a document: `end`, then the text. They need not fill a window."""
         tokens = [self.end, *self.tokenizer.encode(text)]
         if len(tokens) > self.window:
             raise DatasetError(f"the text has {len(tokens)} tokens, the model reads {self.window}; give a shorter one")

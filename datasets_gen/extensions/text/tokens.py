@@ -91,11 +91,7 @@ class BytePairs(Tokenizer):
 
 @lru_cache(maxsize=4)
 def tokenizer_of(kind: str, lines: str) -> Tokenizer:
-    """The tokenizer of a set.
-
-    Raises:
-        DatasetError: no such kind, or the library of BPE is not installed.
-    """
+    """The tokenizer of a set."""
     if kind not in KINDS:
         raise DatasetError(f"tokens {kind!r}: choose from {', '.join(KINDS)}")
     return {"bytes": Bytes, "words": Words, "bpe": BytePairs}[kind](lines)
@@ -106,9 +102,6 @@ def fitted(kind: str, texts: Iterable[str], size: int) -> str:
 
     words: the most frequent ones that occur twice or more, equal ones in the order of the alphabet (the blind-spot
     paper: 20,000). bpe: merges, in order.
-
-    Raises:
-        DatasetError: the texts do not have so many.
     """
     if kind == "bytes":
         return ""

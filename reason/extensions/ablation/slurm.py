@@ -42,11 +42,7 @@ class Job:
         self.work, self.run, self.imports = work, run.absolute(), list(IMPORTED)
 
     def __call__(self) -> None:
-        """Work on the run; where a signal stopped that, have the job requeued.
-
-        Raises:
-            SystemExit: the run failed, or SLURM itself ends the job, which was cancelled, or requeues it; see the log.
-        """
+        """Work on the run; where a signal stopped that, have the job requeued."""
         for file in self.imports:
             import_file(file)
         if status := self.work(self.run.parent, self.run.name):
@@ -65,11 +61,7 @@ class Job:
 
 
 def executor(folder: Path, minutes: float, at_once: int, options: Sequence[str]) -> submitit.Executor:
-    """Submits jobs of at most so many minutes, `at_once` at a time; `options` are sbatch's: "partition=gpu".
-
-    Raises:
-        ConfigError: submitit or SLURM is not installed here, or the time is none, or too short to save in.
-    """
+    """Submits jobs of at most so many minutes, `at_once` at a time; `options` are sbatch's: "partition=gpu"."""
     if submitit is None:
         raise ConfigError("--on slurm needs submitit: pip install submitit, or 'recursive-reasoners[slurm]'")
     if shutil.which("sbatch") is None:
@@ -94,11 +86,7 @@ def executor(folder: Path, minutes: float, at_once: int, options: Sequence[str])
 
 
 def submit(through: submitit.Executor, folder: Path, cells: Sequence[Cell], work: Callable[[Path, str], int]) -> None:
-    """Submit a job for every cell, in one array.
-
-    Raises:
-        ConfigError: SLURM refuses them.
-    """
+    """Submit a job for every cell, in one array."""
     try:
         with contextlib.redirect_stderr(io.StringIO()), through.batch():  # submitit prints sbatch's words, too
             jobs = [through.submit(Job(work, cell.run)) for cell in cells]
@@ -122,11 +110,7 @@ def log_of(folder: Path, job: str) -> Path:
 
 
 def queued() -> dict[str, str]:
-    """The state of each of the user's jobs that SLURM has not ended: "RUNNING", "PENDING (Resources)".
-
-    Raises:
-        ConfigError: SLURM does not answer.
-    """
+    """The state of each of the user's jobs that SLURM has not ended: "RUNNING", "PENDING (Resources)"."""
     command = ["squeue", "--me", "--array", "--noheader", "--format=%i|%T|%r"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

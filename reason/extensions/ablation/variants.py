@@ -73,11 +73,7 @@ class Ablation(BaseModel):
         return {name(settings): settings for settings in chosen}
 
     def cells(self, folder: Path) -> list[Cell]:
-        """Every run, a seed of all variants before the next seed.
-
-        Raises:
-            ConfigError: a setting is unknown or does not fit.
-        """
+        """Every run, a seed of all variants before the next seed; ConfigError where a setting does not fit."""
         return [
             Cell(name, seed, folder / f"{number:02d}-seed{seed}", self.config(settings, seed))
             for seed in range(self.first_seed, self.first_seed + self.seeds)
@@ -85,11 +81,7 @@ class Ablation(BaseModel):
         ]
 
     def config(self, settings: Changes, seed: int) -> Config:
-        """A variant's config; as many puzzle-steps as the base takes, unless the steps are varied or published.
-
-        Raises:
-            ConfigError: a setting is unknown or does not fit.
-        """
+        """A variant's config; as many puzzle-steps as the base takes, unless the steps are varied or published."""
         base = self._of(next(iter(self.variants().values())))
         config = derive(self._of(settings), {"seed": seed})
         if config.data.directory != base.data.directory:
@@ -154,11 +146,7 @@ class Cell:
 
 
 def open_folder(folder: Path, asked: Ablation) -> None:
-    """Begin an ablation in a folder, or go on with the one that is there. Seeds and sets of `also_on` may come and go.
-
-    Raises:
-        ConfigError: the folder holds another ablation, or something else.
-    """
+    """Begin an ablation in a folder, or go on with the one that is there; seeds and `also_on` may come and go."""
     if (folder / SPEC).exists():
         there = Ablation.model_validate(read_json(folder / SPEC))
         free = {"seeds", "also_on", *(() if any(folder.glob("*/evaluation/*")) else ("evaluation",))}

@@ -35,11 +35,7 @@ DRAWN = {  # what draws each, and of how many runs; None: of any number
 
 
 def main(argv: list[str]) -> int:
-    """Draw one figure; returns the exit status.
-
-    Raises:
-        ConfigError: a run is missing, has no test split, or its model has no such map.
-    """
+    """Draw one figure; returns the exit status."""
     parser = Parser(prog="reason figures", description=FIGURES)
     parser.add_argument("kind", choices=DRAWN)
     parser.add_argument("file", metavar="FILE", type=Path)

@@ -55,11 +55,7 @@ def architecture(dtype: torch.dtype) -> tuple[str, ...] | None:
 
 @functools.cache
 def library(dtype: torch.dtype) -> ctypes.CDLL:
-    """The kernels of a type, compiled once for these sources.
-
-    Raises:
-        OSError, subprocess.SubprocessError: there is no compiler, or it cannot compile this.
-    """
+    """The kernels of a type, compiled once for these sources; OSError or SubprocessError where that fails."""
     flags, sources = FLAGS + (architecture(dtype) or ()), sorted(SOURCES.glob("*.cpp"))
     digest = hashlib.sha256(" ".join(flags).encode())
     for source in (*sorted(SOURCES.glob("*.h")), *sources):

@@ -25,11 +25,7 @@ the carry and saved activations.
 
 
 def main(argv: list[str]) -> int:
-    """Print the estimate for a preset on puzzles of its set's shape; returns the exit status.
-
-    Raises:
-        ConfigError: there is not one preset, or a setting does not fit.
-    """
+    """Print the estimate for a preset on puzzles of its set's shape; returns the exit status."""
     parser = Parser(prog="reason memory", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="PRESET | section.key=value")
     words, pairs = split_arguments(parser.parse_args(argv).words, {"data": "data.directory"})

@@ -30,11 +30,7 @@ def address() -> str:
 
 
 def fetched() -> bytes:
-    """The package, 33 MB.
-
-    Raises:
-        ConfigError: no network.
-    """
+    """The package, 33 MB."""
     try:
         with urllib.request.urlopen(address(), timeout=30) as answer:
             package: bytes = answer.read()
@@ -46,11 +42,7 @@ def fetched() -> bytes:
 
 
 def unpacked(package: bytes, source: str) -> tuple[str, bytes]:
-    """The script, whose last line names `ort`, and the binary, compressed by gzip.
-
-    Raises:
-        ConfigError: the package is another than the pinned one.
-    """
+    """The script, whose last line names `ort`, and the binary, compressed by gzip."""
     if base64.b64encode(hashlib.sha512(package).digest()).decode() != INTEGRITY:
         raise ConfigError(f"{source} is not onnxruntime-web {VERSION}: its SHA-512 differs")
     with tarfile.open(fileobj=io.BytesIO(package), mode="r|gz") as archive:  # 145 MB unpacked: read once

@@ -107,11 +107,7 @@ def _cut(part: Any, own: range) -> Any:
 
 @contextlib.contextmanager
 def joined(device: torch.device) -> Iterator[World]:
-    """The process group of torchrun.
-
-    Raises:
-        PartnerLost: another process has stopped, or is gone.
-    """
+    """The process group of torchrun; PartnerLost where another process has stopped or is gone."""
     size = world_size()
     if device.type == "cuda":
         torch.cuda.set_device(device)
@@ -139,11 +135,7 @@ def _lost(text: str) -> str | None:
 
 
 def world_size() -> int:
-    """How many processes torchrun started; 1 without it.
-
-    Raises:
-        ConfigError: WORLD_SIZE is set, and not by torchrun.
-    """
+    """How many processes torchrun started; 1 without it."""
     size = os.environ.get("WORLD_SIZE") or "1"
     if size != "1" and not dist.is_torchelastic_launched():
         raise ConfigError(
@@ -157,9 +149,6 @@ def goes_on(run: str | None) -> bool:
     """Does torchrun start processes anew that fail, and has an earlier attempt begun the run in this folder?
 
     torchrun counts its attempts on each node by itself, so the count does not say which attempt this is.
-
-    Raises:
-        ConfigError: the run has no name that every attempt knows, or torchrun keeps its store.
     """
     most = os.environ["TORCHELASTIC_MAX_RESTARTS"]
     if run is None:
@@ -173,11 +162,7 @@ def goes_on(run: str | None) -> bool:
 
 
 def device_of_process(name: str) -> str:
-    """`cuda` or `auto` under torchrun: the GPU of this process's local rank.
-
-    Raises:
-        ConfigError: one named GPU, and several processes.
-    """
+    """`cuda` or `auto` under torchrun: the GPU of this process's local rank."""
     world_size()
     if name.startswith("cuda:"):
         raise ConfigError(f"device={name}: torchrun gives each process a GPU of its own; type device=cuda")

@@ -304,8 +304,6 @@ ENTRY = gym("mini_sudoku", MINI)
 
 @pytest.mark.parametrize(("text", "more"), [
     (json.dumps(ENTRY) + "\n", ()),
-    (json.dumps([ENTRY]), ()),
-    (json.dumps(ENTRY, indent=2), ()),
     (json.dumps({"metadata": json.dumps(ENTRY["metadata"])}), ()),
     (json.dumps({"metadata": {"puzzle": MINI}}), ("--tasks", "mini_sudoku")),
 ])  # fmt: skip
@@ -356,7 +354,7 @@ def test_codes_of_pencil_puzzle_bench(tmp_path):
 @pytest.mark.parametrize(
     ("suite", "entries", "told"),
     [
-        ("reasoning-gym", [gym("mini_sudoku", MINI), [1]], "line 2, entry 1: no entry of reasoning-gym (Type"),
+        ("reasoning-gym", [gym("mini_sudoku", MINI), [1]], "line 2: no entry of reasoning-gym (Type"),
         ("reasoning-gym", [gym("tsumego", [])], "holds nothing to read"),
         ("reasoning-gym", [ENTRY, {"metadata": {"puzzle": MINI}}], "line 2 does not state its kind; name it with --ta"),
         ("ppbench", [bench("sudoku", "zzzzg", 9, 9), bench("lightup", "zzzzg", 9, 9)], "--tasks: lightup, sudoku"),
