@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import AliasChoices, BaseModel, Field, StrictInt, ValidationError, model_validator
 
 from datasets_gen.arguments import described
 from datasets_gen.extensions.addition.puzzles import MOST_DIGITS, Addition
@@ -18,20 +17,6 @@ EXAMPLE = """\
   STARS            repository njuyxw/STARS, file train_addition/data/test_4digit.jsonl
                    python -m datasets_gen import addition-jsonl test_4digit.jsonl --output-dir data/addition
 """
-
-
-class _Sum(BaseModel):
-    """A sum as STARS writes it."""
-
-    num1: StrictInt = Field(ge=0, lt=10**MOST_DIGITS)
-    num2: StrictInt = Field(ge=0, lt=10**MOST_DIGITS)
-    sum: StrictInt = Field(validation_alias=AliasChoices("sum", "answer"))
-
-    @model_validator(mode="after")
-    def _right(self) -> _Sum:
-        if self.sum != self.num1 + self.num2:
-            raise ValueError("it is not the sum of num1 and num2")
-        return self
 
 
 def from_sums(options: argparse.Namespace) -> dict[str, Any]:
@@ -50,12 +35,13 @@ def read_sums(path: Path) -> list[list[int]]:
     """The operands of every sum."""
     sums = []
     for where, entry in read_objects(path):
-        try:
-            row = _Sum.model_validate(entry)
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise DatasetError(f"{where}: {' '.join(map(str, first['loc']))}: {first['msg']}") from None
-        sums.append([row.num1, row.num2])
+        row = entry if isinstance(entry, dict) else {}
+        operands, total = [row.get("num1"), row.get("num2")], row.get("sum", row.get("answer"))
+        if not all(type(number) is int and 0 <= number < 10**MOST_DIGITS for number in operands):
+            raise DatasetError(f"{where}: num1 and num2 must be whole numbers, got {operands!r:.80}")
+        if total != sum(operands):
+            raise DatasetError(f"{where}: {total!r:.40} is not the sum of num1 and num2")
+        sums.append(operands)
     if not sums:
         raise DatasetError(f"{path} holds no sum")
     return sums

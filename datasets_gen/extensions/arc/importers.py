@@ -95,31 +95,31 @@ def arc_splits(
     groups: dict[str, list[list[_Puzzle]]] = {"train": [], "test": []}
     for order, (name, task) in enumerate({**train_tasks, **test_tasks}.items()):
         rng = seeded(seed, order)
-        held_out = name in test_tasks
         grids = [grid for pairs in task.values() for pair in pairs for grid in pair.values()]
         if (longest := max((max(len(grid), len(grid[0])) for grid in grids), default=0)) > size:
             raise DatasetError(
                 f"task {name}: a grid has {longest} rows or columns, more than a board of --size {size}; leave the "
                 "task out (--tasks) or take a larger board"
             )
-        learned = task["train"] if held_out else task["train"] + [p for p in task["test"] if "output" in p]
-        asked = task["test"] if held_out else []
-        if held_out and not asked:
+        if name not in test_tasks:
+            pairs = {"train": task["train"] + [pair for pair in task["test"] if "output" in pair], "test": []}
+        elif task["test"]:
+            pairs = task
+        else:
             raise DatasetError(f"task {name} is for testing and has no test pair; import it with --split train")
-        group: dict[str, list[_Puzzle]] = {"train": [], "test": []}
+        group: dict[str, list[_Puzzle]] = {part: [] for part in groups if pairs[part]}
         for augmentation in _distinct(augmentations, rng):
             identifiers.append(augmentation.name(name))
-            upright = int(rng.random() * len(learned))
-            placed = augmentation != Augmentation()
-            examples = [
-                _example(pair, augmentation, size, rng if placed and index != upright else None)
-                for index, pair in enumerate(learned)
-            ]
-            group["train"].append((len(identifiers) - 1, examples))
-            group["test"].append((len(identifiers) - 1, [_example(pair, augmentation, size) for pair in asked]))
-        for part, pairs in (("train", learned), ("test", asked)):
-            if pairs:
-                groups[part].append(group[part])
+            upright = int(rng.random() * len(pairs["train"]))
+            for part, puzzles in group.items():
+                placed = part == "train" and augmentation != Augmentation()
+                examples = [
+                    _example(pair, augmentation, size, rng if placed and index != upright else None)
+                    for index, pair in enumerate(pairs[part])
+                ]
+                puzzles.append((len(identifiers) - 1, examples))
+        for part, puzzles in group.items():
+            groups[part].append(puzzles)
     if not any(groups.values()):
         raise DatasetError("no task has a pair with an output, so there is nothing to learn or to ask")
     return {part: _split(found) for part, found in groups.items() if found}, identifiers

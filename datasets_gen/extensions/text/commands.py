@@ -23,6 +23,8 @@ from datasets_gen.progress import Progress
 from datasets_gen.scratch import scratch_beside
 from datasets_gen.version import __version__
 
+FEW, PARTS = 10, 100  # fewer documents than FEW are cut into about PARTS in all
+MADE_BY = ("tokens", "vocabulary", "window", "stride", "validation", "test", "field", "encoding", "seed")
 SUFFIXES = (".txt", ".md", ".rst", ".py", ".jsonl")  # of the files of a folder that are read, also with .gz behind
 PAGE = f"""Make a set of windows of text, for causal models.
 
@@ -95,10 +97,6 @@ def run(options: argparse.Namespace) -> None:
     print(f"{options.output_dir}: {tokens} tokens of {len(split_of):,} documents, vocabulary {puzzle.vocab_size:,}")
 
 
-FEW, PARTS = 10, 100  # fewer documents than FEW are cut into about PARTS in all
-MADE_BY = ("tokens", "vocabulary", "window", "stride", "validation", "test", "field", "encoding", "seed")
-
-
 class Corpus(NamedTuple):
     """Files and folders of text, read document after document."""
 
@@ -108,43 +106,38 @@ class Corpus(NamedTuple):
     part: int = 0  # characters from which on a document ends with its line; 0: a document is a file or a line of .jsonl
 
     def documents(self) -> Iterator[tuple[str, str]]:
-        """(name, text) of each; empty files of folders are passed over."""
+        """(name, text) of each that is not empty."""
         for path in self.paths:
             files = sorted(file for file in path.rglob("*") if _readable(file)) if path.is_dir() else [path]
             if not files:
                 raise DatasetError(f"{path} holds no file that ends in {', '.join(SUFFIXES)}, or one of them and .gz")
-            for file in files:
-                yield from self._of_file(file, empty_allowed=path.is_dir())
+            for name, text in (document for file in files for document in self._of_file(file)):
+                if "\0" in text:
+                    raise DatasetError(f"{name} holds a byte of 0, so it is no text")
+                if text.strip():
+                    yield from _cut(name, text, self.part) if self.part else [(name, text)]
 
     def only(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
         """The documents of these names, in the order of the files."""
         wanted = set(names)
         return ((name, text) for name, text in self.documents() if name in wanted)
 
-    def _of_file(self, file: Path, empty_allowed: bool) -> Iterator[tuple[str, str]]:
+    def _of_file(self, file: Path) -> Iterator[tuple[str, str]]:
         if not file.is_file():
             raise DatasetError(f"no file {file}; give the path of a local file or folder")
-        found = False
         try:
             with _opened(file, self.encoding) as stream:
-                if file.name.removesuffix(".gz").endswith(".jsonl"):
-                    texts = ((f"{file}:{number}", self._of_line(line, f"{file}:{number}"))
-                             for number, line in enumerate(stream, 1) if line.strip())  # fmt: skip
-                else:
-                    texts = ((str(file), stream.read()) for _ in range(1))
-                for name, text in texts:
-                    if "\0" in text:
-                        raise DatasetError(f"{name} holds a byte of 0, so it is no text")
-                    if text.strip():
-                        found = True
-                        yield from _cut(name, text, self.part) if self.part else [(name, text)]
+                if not file.name.removesuffix(".gz").endswith(".jsonl"):
+                    yield str(file), stream.read()
+                    return
+                for number, line in enumerate(stream, 1):
+                    if line.strip():
+                        yield f"{file}:{number}", self._of_line(line, f"{file}:{number}")
         except (UnicodeDecodeError, LookupError) as error:
             why = f"{file} is not {self.encoding} ({error})"
             raise DatasetError(f"{why}; name its --encoding, or save it as UTF-8") from None
         except (gzip.BadGzipFile, EOFError) as error:
             raise DatasetError(f"{file} is damaged ({error})") from None
-        if not found and not empty_allowed:
-            raise DatasetError(f"{file} is empty; leave it out")
 
     def _of_line(self, line: str, where: str) -> str:
         try:

@@ -4,97 +4,72 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from datasets_gen.layout import DatasetError
 
 PAD, END, UNKNOWN = "", "¶", "�"  # how text shows the tokens that stand for no text
 WORD = re.compile(r"\w+|[^\w\s]")  # the blind-spot paper's "regex tokenizer": words and marks, without white space
-KINDS = ("bytes", "words", "bpe")
 
 
-class Tokenizer(ABC):
-    """Text ↔ tokens. `lines` is the fitted vocabulary, a line each: what a set keeps of it."""
+class Tokenizer(NamedTuple):
+    """Text ↔ tokens."""
 
     size: int  # V, padding included
     end: int
-
-    @abstractmethod
-    def encode(self, text: str) -> list[int]:
-        """The tokens of a text, without `end`."""
-
-    @abstractmethod
-    def decode(self, tokens: Iterable[int]) -> str:
-        """The text of tokens; padding and `end` give none."""
+    encode: Callable[[str], list[int]]  # the tokens of a text, without `end`
+    decode: Callable[[Iterable[int]], str]  # their text; padding and `end` give none
 
 
-class Bytes(Tokenizer):
-    """UTF-8: token t is byte t. Bytes 0 and 255 occur in no text; they pad and end."""
-
-    size, end = 256, 255
-
-    def __init__(self, lines: str = ""):
-        pass
-
-    def encode(self, text: str) -> list[int]:
-        """The bytes."""
-        return list(text.encode())
-
-    def decode(self, tokens: Iterable[int]) -> str:
-        """The text of the bytes; one that is cut within a character shows �."""
-        return bytes(token for token in tokens if 0 < token < self.end).decode(errors="replace")
+def _bytes(lines: str) -> Tokenizer:
+    """UTF-8: token t is byte t. Bytes 0 and 255 occur in no text; they pad and end. A character cut short shows �."""
+    return Tokenizer(
+        256,
+        255,
+        lambda text: list(text.encode()),
+        lambda tokens: bytes(token for token in tokens if 0 < token < 255).decode(errors="replace"),
+    )
 
 
-class Words(Tokenizer):
-    """Words and marks; one that is not in the vocabulary is token 2."""
-
-    end = 1
-
-    def __init__(self, lines: str):
-        self.words = [PAD, "", UNKNOWN, *lines.split("\n")]
-        self.size, self._numbers = len(self.words), {word: number for number, word in enumerate(self.words)}
-
-    def encode(self, text: str) -> list[int]:
-        """The numbers of the words."""
-        return [self._numbers.get(word, 2) for word in WORD.findall(text)]
-
-    def decode(self, tokens: Iterable[int]) -> str:
-        """The words with spaces between; white space as it was is not kept."""
-        return " ".join(self.words[token] for token in tokens if token > 1)
+def _words(lines: str) -> Tokenizer:
+    """Words and marks; one that is not in the vocabulary is token 2. White space as it was is not kept."""
+    words = [PAD, "", UNKNOWN, *lines.split("\n")]
+    numbers = {word: number for number, word in enumerate(words)}
+    return Tokenizer(
+        len(words),
+        1,
+        lambda text: [numbers.get(word, 2) for word in WORD.findall(text)],
+        lambda tokens: " ".join(words[token] for token in tokens if token > 1),
+    )
 
 
-class BytePairs(Tokenizer):
+def _byte_pairs(lines: str) -> Tokenizer:
     """Byte-level BPE by Hugging Face's `tokenizers`: every text has tokens, and they give it back unchanged."""
+    library = _library()
+    merges = [tuple(line.split(" ")) for line in lines.split("\n") if line]
+    alphabet = sorted(library.pre_tokenizers.ByteLevel.alphabet())
+    tokens = dict.fromkeys(["<pad>", "<end>", *alphabet, *("".join(pair) for pair in merges)])
+    bpe = _byte_level(library, vocab={token: number for number, token in enumerate(tokens)}, merges=merges)
+    return Tokenizer(
+        len(tokens),
+        1,
+        lambda text: list(bpe.encode(text).ids),
+        lambda tokens: str(bpe.decode([token for token in tokens if token > 1])),
+    )
 
-    end = 1
 
-    def __init__(self, lines: str):
-        library = _library()
-        merges = [tuple(line.split(" ")) for line in lines.split("\n") if line]
-        alphabet = sorted(library.pre_tokenizers.ByteLevel.alphabet())
-        tokens = ["<pad>", "<end>", *alphabet, *("".join(pair) for pair in merges)]
-        numbers = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
-        self._bpe, self.size = _byte_level(library, vocab=numbers, merges=merges), len(numbers)
-
-    def encode(self, text: str) -> list[int]:
-        """The byte pairs."""
-        return list(self._bpe.encode(text).ids)
-
-    def decode(self, tokens: Iterable[int]) -> str:
-        """The text."""
-        return str(self._bpe.decode([token for token in tokens if token > 1]))
+KINDS = {"bytes": _bytes, "words": _words, "bpe": _byte_pairs}
 
 
 @lru_cache(maxsize=4)
 def tokenizer_of(kind: str, lines: str) -> Tokenizer:
-    """The tokenizer of a set."""
+    """The tokenizer of a set; `lines` is the fitted vocabulary, a line each: what the set keeps of it."""
     if kind not in KINDS:
         raise DatasetError(f"tokens {kind!r}: choose from {', '.join(KINDS)}")
-    return {"bytes": Bytes, "words": Words, "bpe": BytePairs}[kind](lines)
+    return KINDS[kind](lines)
 
 
 def fitted(kind: str, texts: Iterable[str], size: int) -> str:

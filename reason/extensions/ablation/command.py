@@ -25,7 +25,7 @@ from reason.config.overrides import derive, read_config, split_arguments, typed_
 from reason.errors import ConfigError, first_fault
 from reason.extensions.ablation import slurm
 from reason.extensions.ablation.local import end_with_parent, why_ended, work_through
-from reason.extensions.ablation.report import NOTE, columns, measured, table_rows, write_ablation
+from reason.extensions.ablation.report import NOTE, write_ablation
 from reason.extensions.ablation.variants import EVALUATION, PRESET, Ablation, Cell, cell_of, open_folder
 from reason.presets import TABLES, preset
 from reason.report.section import Results, Table, view
@@ -47,19 +47,14 @@ DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at 
   reason ablate cmm-10 --as-published seeds=1                                              a paper's table as it stands
   reason ablate sudoku-9x9 loss.weights.equil_z=0,1 --on slurm --max-minutes 240 --sbatch gpus=1    an array of jobs
 
---as-published trains the rows of a paper's table for their own numbers of steps, which are equal epochs: puzzles that
-the loader draws. training.steps=N is then the base's. The table's name stands for all its rows.
-
 KEY=A,B varies a setting, and A is the base; KEY=A sets it in all runs. seeds=N (default 3) uses N seeds from 0 on, or
-from seed=S. Several presets are varied like a setting. If nothing is varied, the command trains N seeds of one recipe.
-Each run is an ordinary run under --out, trained and evaluated in its own process. If Ctrl-C, SIGTERM, --max-minutes or
-a kill stops the command, the same command continues and ends with the same table. With another seeds=N or --also-on it
-adds what is missing. The command prints mean ± standard deviation, the differences from the base paired by seed, and a
-verdict ("all at 0 %": train longer). It writes summary.html, .png and .json, in a folder for each evaluated set.
+from seed=S. Several presets are varied like a setting. The command prints mean ± standard deviation, the differences
+from the base paired by seed, and a verdict; it writes summary.html, .png and .json. If it is stopped or killed, the
+same command continues. --as-published trains each preset, or each row of a paper's table, for its own number of epochs.
 
 --on slurm (needs the extra: pip install 'recursive-reasoners[slurm]') submits a job of --max-minutes for every missing
-run, and returns. A job that is preempted or out of time saves its run and is requeued. The same command reports their
-progress, submits unfinished runs again, and prints the table.
+run, and returns. The same command reports their progress, submits unfinished runs again, and prints the table.
+docs/ablation.md has the details.
 """
 
 
@@ -200,11 +195,11 @@ def _summarize(folder: Path, ablation: Ablation, cells: list[Cell]) -> None:
         title = f"{ablation.preset}{on}: {sum(map(len, runs.values()))} of {len(cells)} runs"
         page = folder / f"summary{apart}"
         with replaced_folder(page, "a summary") as scratch:
-            rows, names = table_rows(write_ablation(scratch, title, runs), measured(runs)), columns(measured(runs))
-        for number, (variant, _, parameters, *_) in enumerate(rows, 1):
-            print(f"{number:>3}  {variant} ({parameters} parameters)")
-        numbered = [[str(number), row[1], *row[3:]] for number, row in enumerate(rows, 1)]  # fits into 80 columns
-        Console().print(view(Table(title, ("", names[1], *names[3:]), numbered, left=(6,))))
+            table = write_ablation(scratch, title, runs)
+        for place, (variant, _, parameters, *_) in enumerate(table.rows, 1):
+            print(f"{place:>3}  {variant} ({parameters} parameters)")
+        names, numbered = table.columns, [[str(place), row[1], *row[3:]] for place, row in enumerate(table.rows, 1)]
+        Console().print(view(Table(title, ("", names[1], *names[3:]), numbered, left=(6,))))  # fits into 80 columns
         print(f"{NOTE}\npage {page / 'summary.html'}")
 
 

@@ -27,12 +27,6 @@ NOTE = (
 Runs = Mapping[str, Mapping[int, Results]]  # results by variant, the base first, and seed
 
 
-def columns(key: str) -> tuple[str, ...]:
-    """Of the summary by that measure."""
-    steps = f"{MEASURES.get(key, EXACT).name} at the trained step", "at the last step"
-    return "variant", "seeds", "parameters", *steps, "against the base", "95 % interval", "verdict"
-
-
 def summary(runs: Runs) -> list[dict[str, Any]]:
     """A row for every variant."""
     key = measured(runs)
@@ -87,36 +81,37 @@ def difference(ours: Mapping[int, float], theirs: Mapping[int, float], less: boo
     return found | {"low": low, "high": high, "verdict": verdict}
 
 
-def table_rows(rows: Sequence[Mapping[str, Any]], key: str = "exact_by_step") -> list[list[str]]:
+def table(rows: Sequence[Mapping[str, Any]], key: str = "exact_by_step") -> Table:
     """The summary as text; key: of what it was made of."""
-    form = MEASURES.get(key, EXACT).form
+    name, form = MEASURES.get(key, EXACT)
+    columns = ("variant", "seeds", "parameters", f"{name} at the trained step", "at the last step", "against the base",
+               "95 % interval", "verdict")  # fmt: skip
     shown = []
     for row in rows:
-        found = row["difference"]
-        bounds = [number(None if found is None else found[end], f"+{form}") for end in ("low", "high")]
+        found = row["difference"] or {"mean": None, "low": None, "high": None, "verdict": ""}
+        bounds = [number(found[end], f"+{form}") for end in ("low", "high")]
         shown.append(
             [
                 row["variant"],
                 str(len(row["seeds"])),
-                "–" if row["parameters"] is None else f"{row['parameters']:,}",
+                number(row["parameters"], ","),
                 *(" ± ".join(number(value, form) for value in row[at].values() if value is not None) for at in AT),
-                "the base" if found is None else number(found["mean"], f"+{form}"),
+                "the base" if row["difference"] is None else number(found["mean"], f"+{form}"),
                 "–" if "–" in bounds else " to ".join(bounds),
-                "" if found is None else found["verdict"],
+                found["verdict"],
             ]
         )
-    return shown
+    return Table("mean over seeds", columns, shown, left=(0, 7))
 
 
-def write_ablation(folder: Path, title: str, runs: Runs) -> list[dict[str, Any]]:
-    """summary.json, .png and .html in `folder`; returns the summary."""
-    rows, found, key = summary(runs), charts(runs), measured(runs)
+def write_ablation(folder: Path, title: str, runs: Runs) -> Table:
+    """summary.json, .png and .html in `folder`; returns the summary's table."""
+    rows, found = summary(runs), charts(runs)
     (folder / "summary.json").write_text(json.dumps({"title": title, "rows": rows}, indent=2) + "\n", encoding="utf-8")
     save_png(found, folder / "summary.png")
-    table = Table("mean over seeds", columns(key), table_rows(rows, key), left=(0, 7))
-    page = comparison_page(title, [table], found, [NOTE])
-    (folder / "summary.html").write_text(page, encoding="utf-8")
-    return rows
+    shown = table(rows, measured(runs))
+    (folder / "summary.html").write_text(comparison_page(title, [shown], found, [NOTE]), encoding="utf-8")
+    return shown
 
 
 def charts(runs: Runs) -> list[Chart]:

@@ -18,7 +18,7 @@ from reason.extensions.figures.routh_hurwitz import log_determinants
 from reason.losses.repulsion import repulsion as repulsion_loss
 from reason.models.base import Batch, Reasoner
 from reason.plugins import extension
-from reason.rollout import unroll
+from reason.rollout import StepRecord, unroll
 from reason.training.checkpoint import load_into, readable, step_of
 
 EIGENVALUES = 24
@@ -27,22 +27,22 @@ SHOWN = 4  # supervision steps, or checkpoints, that get a panel
 POINTS, DESCENT, RATE = 60, 400, 0.5  # of the illustration of repulsion
 
 
-def _doubling(last: int) -> list[int]:
-    """1, 4, 16, …, and the last: the supervision steps that are drawn."""
-    return sorted({4**k for k in range(SHOWN - 1) if 4**k < last} | {last})
+def _of_first(run: Run, batch: Batch, steps: int) -> list[StepRecord]:
+    """The records of the first puzzle, in float64, at the steps that are drawn: 1, 4, 16, … and the last."""
+    drawn = {4**k for k in range(SHOWN - 1)} | {steps}
+    records = unroll(precise(run.model), batch.each(lambda part: part[:1]), steps)
+    return [record for record in records if record.step in drawn]
 
 
 def spectrum(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
     """The largest eigenvalues of ∂g/∂z, g one cycle, at the first puzzle's state after several steps; unit circle."""
-    model, probes, shown = precise(runs[0].model), extension("studies", "probes"), _doubling(steps)
-    figure.set_size_inches(3.2 * len(shown), 3.6)
-    every = figure.subplots(1, len(shown), sharex=True, sharey=True, squeeze=False)[0]
+    probes, records = extension("studies", "probes"), _of_first(runs[0], batches[0], steps)
+    figure.set_size_inches(3.2 * len(records), 3.6)
+    every = figure.subplots(1, len(records), sharex=True, sharey=True, squeeze=False)[0]
     circle = np.exp(2j * np.pi * np.linspace(0, 1, 200))
-    for record in unroll(model, batches[0].each(lambda part: part[:1]), steps):
-        if record.step not in shown:
-            continue
-        values = probes.eigenvalues(*model.map_inside(record.state, record.context, "cycle"), EIGENVALUES, 1e-4)
-        axes = every[shown.index(record.step)]
+    for axes, record in zip(every, records, strict=True):
+        f, z = record.model.map_inside(record.state, record.context, "cycle")
+        values = probes.eigenvalues(f, z, EIGENVALUES, 1e-4)
         axes.plot(circle.real, circle.imag, color="grey", lw=0.8)
         axes.plot(values.real, values.imag, "o", ms=4)
         axes.set(title=f"step {record.step}: ρ = {np.abs(values).max():.3f}", aspect="equal", xlabel="Re λ")
@@ -51,17 +51,13 @@ def spectrum(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], step
 
 def determinants(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
     """log₁₀|Δ_k/Δ_{k−1}| of J − I, J the Jacobian (D, D) of a cell's z_H under F_H; crosses where Δ_k < 0."""
-    model = precise(runs[0].model)
     figure.set_size_inches(6.5, 4)
     axes = figure.subplots()
-    for record in unroll(model, batches[0].each(lambda part: part[:1]), steps):
-        if record.step not in _doubling(steps):
-            continue
-        jacobian = cell_jacobian(*model.map_inside(record.state, record.context, "f_h"), model.prefix)
-        logs, signs = log_determinants(jacobian)
+    for record in _of_first(runs[0], batches[0], steps):
+        f, z = record.model.map_inside(record.state, record.context, "f_h")
+        logs, signs = log_determinants(cell_jacobian(f, z, record.model.prefix))
         logs, k = np.diff(logs, prepend=0), np.arange(1, len(logs) + 1)
-        negative = int((signs < 0).sum())
-        (line,) = axes.plot(k, logs, lw=1, label=f"step {record.step}: {negative} of {len(k)} negative")
+        (line,) = axes.plot(k, logs, lw=1, label=f"step {record.step}: {(signs < 0).sum()} of {len(k)} negative")
         axes.plot(k[signs < 0], logs[signs < 0], "x", color=line.get_color(), ms=5)
     axes.set(xlabel="k", ylabel="log₁₀ |Δₖ/Δₖ₋₁| of the first cell", title="Routh-Hurwitz (stable: all positive)")
     axes.legend(frameon=False)

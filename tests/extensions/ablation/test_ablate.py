@@ -22,7 +22,7 @@ from reason.cli import main
 from reason.errors import ConfigError
 from reason.extensions.ablation.command import asked, work
 from reason.extensions.ablation.local import why_ended
-from reason.extensions.ablation.report import charts, difference, measured, summary, table_rows
+from reason.extensions.ablation.report import charts, difference, measured, summary, table
 from reason.extensions.ablation.variants import Ablation, open_folder
 from reason.report.chart import svg
 from reason.runs.build import start
@@ -107,7 +107,7 @@ def test_a_seed_that_one_variant_lacks_is_left_out_of_the_difference() -> None:
     for seeds in runs.values():
         for result in seeds.values():
             result["perplexity_by_step"] = [100 * result["exact_by_step"][0]]
-    assert table_rows(summary(runs), measured(runs))[1][3] == "45 ± 49.5"
+    assert table(summary(runs), measured(runs)).rows[1][3] == "45 ± 49.5"
     assert difference({0: 5, 1: 6.1, 2: 7}, {0: 3, 1: 4, 2: 5}, less=True)["verdict"] == "worse"
 
 
