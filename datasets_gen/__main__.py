@@ -7,5 +7,5 @@ from datasets_gen.commands import main as main
 
 if __name__ == "__main__":
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that has no ·, a file name that is no text
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may lack ·, and a file name may not be UTF-8
     sys.exit(main())

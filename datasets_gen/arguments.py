@@ -12,7 +12,6 @@ from datasets_gen.layout import SPLITS, DatasetError, Split, check_free, write_d
 from datasets_gen.version import __version__
 
 OUTPUT_OPTIONS: list[Callable[[argparse.ArgumentParser], None]] = []  # of extensions: each adds to every generator
-INTERRUPTED = "interrupted: nothing was written"
 
 
 def add_command(
@@ -20,12 +19,12 @@ def add_command(
 ) -> argparse.ArgumentParser:
     """Add a command that `run` carries out; the first line of its page says what it does, the last ones are examples.
 
-    `interrupted`: what Ctrl-C prints. `instead`: what a generator prints where it writes no set.
+    `instead`: what a generator prints where it writes no set.
     """
     page = "\n\n".join(texts)
     summary = page[:1].lower() + page[1:].partition("\n")[0].rstrip(".")
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary.replace("%", "%%"), description=page)
-    parser.set_defaults(command=run, generator=name, interrupted=INTERRUPTED, instead=None)
+    parser.set_defaults(command=run, generator=name, instead=None)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The commands of `python -m datasets_gen`, and what becomes of their errors."""
+"""The commands of `python -m datasets_gen`; an error is one line and an exit code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from datasets_gen import importers, verify
-from datasets_gen.arguments import INTERRUPTED
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze import generate as maze
 from datasets_gen.plugins import load_parts
@@ -28,7 +27,6 @@ Every command has its own --help with examples. The same options and seed give t
 """
 
 
-NOTHING_WRITTEN = ": nothing was written"
 COMMANDS: list[Callable[[argparse._SubParsersAction], None]] = [  # each adds a command or several
     module.add_parser for module in (sudoku, maze, importers, verify)
 ]
@@ -50,7 +48,6 @@ def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code: 0 done, 1 a fault, 2 a wrong call, 130 interrupted."""
-    options = argparse.Namespace(interrupted=INTERRUPTED)
     try:
         words = sys.argv[1:] if argv is None else argv
         options = build_parser(words).parse_args(words)
@@ -64,10 +61,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         cause = error.__cause__ or error.__context__  # numba passes an interrupt on as the cause of a SystemError
         if isinstance(error, SystemError) and not isinstance(cause, KeyboardInterrupt):
             raise
-        print(options.interrupted, file=sys.stderr)
+        print("interrupted", file=sys.stderr)
         return 130
     except (DatasetError, MemoryError, OSError) as error:
         text = f"out of memory ({error})" if isinstance(error, MemoryError) else str(error)
-        print(f"error: {typed(text)}{'' if isinstance(error, DatasetError) else NOTHING_WRITTEN}", file=sys.stderr)
+        print(f"error: {typed(text)}", file=sys.stderr)
         return 1
     return 0

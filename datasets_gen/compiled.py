@@ -1,4 +1,4 @@
-"""numba with a cache that never stands in the way, imported when a compiled function is first called."""
+"""numba, imported when a compiled function is first called; where its cache has no folder, it compiles anew."""
 
 from __future__ import annotations
 

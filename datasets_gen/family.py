@@ -1,4 +1,4 @@
-"""The base class of puzzle families; its defaults fit a board whose answers the rules alone judge."""
+"""The base class of puzzle families; its defaults fit boards whose answers are judged by the rules."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class Puzzle(ABC):
         return {character: token for token, character in enumerate(self.characters)}
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a typed board; what `passed` has is passed over where it is no cell."""
+        """Tokens (S,) of a typed board; characters of `passed` that are not cells are skipped."""
         read, (rows, columns) = self.typed_as, self.grid_shape
         lines = [[c for c in line if c in read or c not in self.passed] for line in text.split("\n")]
         for number, line in enumerate(lines, 1):
@@ -215,7 +215,7 @@ def drawn_lines(text: str) -> list[str]:
 
 
 def unframed(lines: list[str]) -> tuple[list[str], bool]:
-    """The rows of a drawing, and whether a frame as `SquareBoard.draw` has it, or one of bars alone, stood around."""
+    """The rows of a drawing without its frame, and whether it had one: that of `SquareBoard.draw`, or only bars."""
     ends = len(lines) > 2 and FRAME.fullmatch(lines[0]) and FRAME.fullmatch(lines[-1])
     rows = lines[1:-1] if ends else lines
     barred = [BARRED.fullmatch(row) for row in rows if row]

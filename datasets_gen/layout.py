@@ -153,7 +153,7 @@ class Split:
         return None if self.relations is None else self.relations[example]
 
     def parts(self) -> Iterator[tuple[int, Split]]:
-        """Part after part of the examples: the number of the first one, and a split of these examples alone.
+        """The examples in parts: the number of the first one, and a split of the part.
 
         Each example of a part is a puzzle of its own: identifiers, ratings and sources are left out.
         """
@@ -313,7 +313,7 @@ def read_identifiers(directory: Path | str, metadata: Metadata) -> list[str]:
         return ["<blank>" if i == metadata.blank_identifier_id else f"puzzle-{i}" for i in range(count)]
     names = read_json(path)
     strings = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    if not len(names) == len(set(strings)) == count:
+    if names != strings or not len(strings) == len(set(strings)) == count:
         raise DatasetError(f"{path} must hold a list of {count} different names, as dataset.json says")
     return names
 

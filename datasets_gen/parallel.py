@@ -1,4 +1,4 @@
-"""Work that depends on its seed alone: numbered random generators, and results in order from several processes."""
+"""Work that depends only on its seed: numbered random generators, and results in order from several processes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Chunk(NamedTuple):
 
     @property
     def rng(self) -> np.random.Generator:
-        """The random generator of this task alone."""
+        """The random generator of this task."""
         return seeded(self.seed, self.split, self.number)
 
 
@@ -192,7 +192,7 @@ def _script_left_out(*needed: object) -> Iterator[None]:
 
 
 def _serve(function: Callable[[Any], Any], connection: Connection) -> None:
-    """A worker: answer until the parent is gone. Ctrl-C is for the parent alone."""
+    """A worker: answer until the parent is gone. It ignores Ctrl-C, which the parent handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(EOFError, OSError):
         while True:

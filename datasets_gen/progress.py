@@ -16,7 +16,7 @@ ENDLESS = "{desc}: {n_fmt}{unit} [{elapsed}, {rate_fmt}{postfix}]"
 
 
 class Progress(tqdm):
-    """A tqdm bar on the error stream; where that is no terminal, a line every 30 s, and nothing of shorter work."""
+    """A tqdm bar on the error stream. If that is not a terminal: a line every 30 s, and none for shorter work."""
 
     def __init__(self, *arguments: Any, **settings: Any):
         self.log = not sys.stderr.isatty()

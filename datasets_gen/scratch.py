@@ -1,4 +1,4 @@
-"""Folders that are whole or absent: written beside their place under a hidden name, put there by a rename."""
+"""Folders that are whole or absent: written next to their place under a hidden name, then renamed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOUR = 3600.0  # seconds
 
 @contextlib.contextmanager
 def scratch_beside(place: Path) -> Iterator[Path]:
-    """An empty folder .NAME.0123abcd.partial beside `place`, which the block may rename; otherwise it is removed.
+    """An empty folder .NAME.0123abcd.partial next to `place`, which the block may rename; otherwise it is removed.
 
     A folder of that kind that is an hour old was left by a killed process, and is removed first.
     """

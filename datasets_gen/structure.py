@@ -17,8 +17,8 @@ TURNS = 8  # flips and turns of a square, the identity among them
 class Relation(BaseModel):
     """A kind of constraint, and the instances that every puzzle of the set has.
 
-    An instance is a list of cells. Instances of one puzzle alone, and all that carry numbers, stand in the array
-    `relations` beside the puzzle (datasets_gen/layout).
+    An instance is a list of cells. Instances of a single puzzle, and all that carry numbers, are in the array
+    `relations` of the split (datasets_gen/layout).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

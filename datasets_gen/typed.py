@@ -10,7 +10,7 @@ from typing import Any
 
 from datasets_gen.plugins import installed, nearest
 
-ROOT = Path(__file__).parents[1]  # of a checkout, where the packages lie beside the scripts
+ROOT = Path(__file__).parents[1]  # of a checkout, where the scripts are next to the packages
 INSTALLED = {
     "python train.py": "reason train",
     "python evaluate.py": "reason evaluate",

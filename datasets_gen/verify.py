@@ -28,7 +28,7 @@ from datasets_gen.puzzles import Puzzle, UnknownPuzzle, puzzle_of
 PAGE = """Check a set: layout, rules, solutions, leaks between splits.
 
 Checks every rule of the layout and of the puzzle. Prints what was checked and exits with 0, or prints the first fault
-and exits with 1. Where no family describes the puzzle, it checks the layout alone.
+and exits with 1. Where no family describes the puzzle, it checks only the layout.
 
   python -m datasets_gen verify data/sudoku
 """

@@ -54,12 +54,12 @@ class Format(NamedTuple):
 
     read: Callable[[argparse.Namespace], dict[str, Any]]  # the arguments of `write_dataset`
     example: str  # a part of PAGE
-    options: Mapping[str, Mapping[str, Any]] = {}  # beside --split: names, and arguments of `add_argument`
+    options: Mapping[str, Mapping[str, Any]] = {}  # besides --split: names, and arguments of `add_argument`
     sources: str = "local files"
 
 
 FORMATS: dict[str, Format] = {}
-BESIDE: dict[str, Callable[[Path], Any]] = {}  # files of a set, beside its splits, and what reads them: npy copies them
+BESIDE: dict[str, Callable[[Path], Any]] = {}  # files of a set next to its splits, and what reads them: npy copies them
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:

@@ -74,7 +74,7 @@ class Sudoku(SquareBoard):
         return self.mistake(question, answer) or (several if self.exact(question)[0] > 1 else None)
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The first rule that the answer alone breaks: the question may have other solutions."""
+        """The first rule that the answer breaks by itself; the question may have other solutions."""
         for name, tokens, lowest in (("question", question, 1), ("answer", answer, 2)):
             outside = (tokens < lowest) | (tokens >= self.vocab_size)
             if outside.any():
@@ -155,7 +155,7 @@ class Sudoku(SquareBoard):
         return Sudoku(next((size for size in BOXES if size**2 == cells), self.size))
 
     def texts(self, text: str) -> list[str]:
-        """The puzzles of a file: boards of one line or of n; where one cannot be read, the lines but for comments."""
+        """The puzzles of a file: boards of one line or of n lines; if none can be read, its lines without comments."""
         return boards(text) or [line for line in super().texts(text) if not line.startswith("#")]
 
     def parse(self, text: str) -> np.ndarray:

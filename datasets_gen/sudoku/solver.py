@@ -43,7 +43,7 @@ def lone(mask, stack):
 
 @compiled
 def deduce(mask, stack, fresh, dirty, table):
-    """Draw every single and locked candidate; False where a contradiction shows. Without `segments` singles alone.
+    """Draw every single and locked candidate; False where a contradiction shows. Without `segments`: only singles.
 
     mask (S,) uint16 changes in place; stack[:fresh] are cells just fixed; dirty has a bit for every unit to
     scan.

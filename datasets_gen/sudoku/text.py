@@ -26,7 +26,7 @@ BAR, OUTER = re.compile(f"[{FRAME}]"), re.compile(rf"^\s*[{FRAME}]|[{FRAME}]\s*$
 
 
 def _whole(line: str) -> list[str]:
-    """The one board among the words of a line, which may have its solution beside it; nothing of a title."""
+    """The one board among the words of a line, which may hold its solution as well; a title has none."""
     for size in sorted(BOXES, reverse=True):
         board = re.compile(f"(?<!{CELL}){CELL}{{{size**2}}}(?!{CELL})")
         if found := board.findall(line):
@@ -58,7 +58,7 @@ WAYS: tuple[Callable[[str], list[str]], ...] = (
 
 
 def _of_json(text: str) -> list[str]:
-    """The boards among the lists of a JSON text, but for those of a key that speaks of a solution."""
+    """The boards among the lists of a JSON text; those under a key that names a solution are left out."""
     try:
         left, found = [json.loads(text)], []
     except (ValueError, RecursionError):
@@ -76,7 +76,7 @@ def _of_json(text: str) -> list[str]:
 
 
 def boards(text: str) -> list[str]:
-    """The boards of a text, each in a line with dots for open cells; none where one way alone does not read it."""
+    """The boards of a text, each in a line with dots for open cells; none unless exactly one way reads the text."""
     if found := _of_json(text):
         return found
     text = re.sub(r"\d", lambda digit: f"{unicodedata.digit(digit[0])}", unicodedata.normalize("NFKC", text))

@@ -39,7 +39,7 @@ class World:
 
     def mean(self, tensor: Tensor) -> Tensor:
         """The mean over all processes."""
-        return tensor
+        return self.sum(tensor) / self.size
 
     def gather(self, tensor: Tensor) -> Tensor:
         """Concatenate every process's tensor, of one shape, along dim 0."""
@@ -66,11 +66,11 @@ class World:
 
     def any(self, flag: bool) -> bool:
         """Is `flag` true in any process? All then stop at the same step."""
-        return flag
+        return any(self.collect([flag]))
 
     def tell(self, text: str) -> str:
-        """Broadcast the text of rank 0."""
-        return text
+        """The text of rank 0."""
+        return self.collect([text])[0]
 
     def await_first(self) -> None:
         """Wait until the first process is here too, however long its work takes."""

@@ -156,7 +156,7 @@ class Addition(Puzzle):
         return ((labels == 0) | (labels == answers)).all(1)
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The answered sum beside the right one."""
+        """The answered sum and the right one, where they differ."""
         right = self._labels(question[None])[0]
         wrong = (right != PAD) & (right != answer)
         if not wrong.any():

@@ -140,7 +140,7 @@ def _example(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Question and label of a pair; both grids move to the same random place where `rng` is given.
 
-    The label of an unknown output is ends alone, which no prediction equals.
+    The label of an unknown output consists of end tokens only, and no prediction equals it.
     """
     grids = [augmentation.apply(np.array(pair[key], np.int64)) for key in ("input", "output") if key in pair]
     room = [size - max(grid.shape[axis] for grid in grids) + 1 for axis in (0, 1)]

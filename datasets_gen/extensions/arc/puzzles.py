@@ -95,7 +95,7 @@ class Arc(SquareBoard):
         return Structure(grid=self.grid_shape, outside=PAD)
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """What is wrong with the first of the boards (S,), (S,) that is no grid bounded by ends."""
+        """What is wrong with the first of the boards (S,), (S,) that does not hold a grid bounded by ends."""
         for name, tokens in (("question", question), ("answer", answer)):
             grid = grid_of(tokens)
             if name == "answer" and (tokens == EOS).all():  # not known

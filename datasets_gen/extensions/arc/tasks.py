@@ -48,7 +48,7 @@ _TASKS, _SOLUTIONS = TypeAdapter(dict[str, _Task]), TypeAdapter(dict[str, list[_
 
 
 def task_files(sources: Iterable[Path]) -> list[Path]:
-    """The files to read: those in folders, too, and no solutions, which are read with the challenges beside them."""
+    """The files to read, those in folders included; files of solutions are read together with their challenges."""
     files = [file for source in sources for file in (sorted(source.rglob("*.json")) if source.is_dir() else [source])]
     files = [file for file in files if file.name != "metadata.json"]  # re-arc's statistics
     return [file for file in files if (asked := _beside(file, "challenges")) == file or asked not in files]
@@ -59,7 +59,7 @@ def _beside(path: Path, kind: str) -> Path:
 
 
 def read_tasks(path: Path) -> dict[str, Task]:
-    """The tasks of a challenges file with the solutions of the file beside it where there is one, or of a task file."""
+    """The tasks of a task file, or of a challenges file with the solutions file of the same folder, if there is one."""
     content = read_json(path)
     if isinstance(content, list):  # pairs of one task, as re-arc writes them
         content = {"train": content, "test": []}

@@ -1,4 +1,4 @@
-"""Depth of a Sudoku: the level of trial and error that it needs when assumptions are checked by singles alone.
+"""Depth of a Sudoku: the level of trial and error that it needs when assumptions are checked with singles only.
 
     0  singles, naked and hidden, solve it
     1  every candidate goes whose assumption leads singles to a contradiction, until nothing changes; then it is solved

@@ -5,7 +5,7 @@ base's line is a target: together they take the two digits of the base. The base
 every target has too. The companion of a target, the cell of its column in the third line of the band, has none of them.
 The cross-lines are the columns of the targets and of the base's third cell. Outside the band every base candidate is
 covered there by two lines, or by one and a cross-line. So whatever the base holds, the targets hold. Candidates are
-those that the clues alone leave. (Bird, JExocet compendium) A symmetry brings every exocet to the cells below:
+those that the clues leave. (Bird, JExocet compendium) A symmetry brings every exocet to the cells below:
 
     B B x | . . . | . . .     B base   T target   c companion   x cross-line
     . . x | T . . | c . .

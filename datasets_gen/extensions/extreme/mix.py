@@ -93,7 +93,7 @@ def moved(puzzles: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def random_puzzles(count: int, rng: np.random.Generator) -> np.ndarray:
-    """Random puzzles (count, 2, 81): minimal, but for up to `EXTRA_CLUES` clues where singles solve them.
+    """Random puzzles (count, 2, 81), minimal; those that singles solve get up to `EXTRA_CLUES` clues more.
 
     The easy part of Sudoku-Extreme is what raises its mean number of clues.
     """
@@ -107,7 +107,7 @@ def random_puzzles(count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def mixed_chunk(lineage: Chunk) -> list[tuple[int, Puzzle]]:
-    """The deep puzzles of a lineage and their share of easy ones, with signatures; the first few have the shares, too.
+    """The deep puzzles of a lineage and their share of easy ones, with signatures; the first few have the same shares.
 
     The kind of the lineage says how many deep puzzles each split takes of one.
     """
@@ -124,7 +124,7 @@ def mixed_chunk(lineage: Chunk) -> list[tuple[int, Puzzle]]:
 
 
 def mixed_splits(counts: dict[str, int], *, seed: int = 0, processes: int | None = None) -> dict[str, Split]:
-    """Splits of `counts` 9×9 puzzles. Every lineage belongs to one split. The bytes depend on counts and seed alone."""
+    """Splits of `counts` 9×9 puzzles. Every lineage belongs to one split. The bytes depend only on counts and seed."""
     deepest = {name: min(max(count // LINEAGES, FEWEST), MOST) for name, count in counts.items()}
     found = distinct(
         mixed_chunk, deepest, counts, seed, processes, "9x9 Sudoku", lambda barren, count: None, alone=False

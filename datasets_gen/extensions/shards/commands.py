@@ -17,7 +17,7 @@ from datasets_gen.layout import DatasetError, read_json
 from datasets_gen.typed import quoted, typed
 from datasets_gen.version import __version__
 
-OWN = {"command", "directory", "instead", "interrupted", "output_dir", "processes", "shard"}  # may differ
+OWN = {"command", "directory", "instead", "output_dir", "processes", "shard"}  # may differ
 PAGE = """Merge the parts that --shard made into a set.
 
 Makes the set DIR from its shards in DIR.shards. The set has the same bytes as a set that one machine makes without
@@ -60,7 +60,6 @@ def run(generate: Callable[[argparse.Namespace], None], options: argparse.Namesp
     shard = Shard(folder_of(options.output_dir), common(options), index, of)
     merge_all = typed(f"python -m datasets_gen merge {quoted(options.output_dir)}")
     options.instead = f"{shard.folder}: shard {index + 1}/{of}; after all {of}: {merge_all}"
-    options.interrupted = kept_in(shard.folder)
     with making(shard):
         generate(options)
 
@@ -75,7 +74,6 @@ def add_merge(commands: argparse._SubParsersAction) -> None:
 def merge(options: argparse.Namespace) -> None:
     """Make the set as the command of its shards says."""
     folder = folder_of(options.directory)
-    options.interrupted = kept_in(folder)
     if not (folder / "options.json").is_file():
         made = f"--output-dir {quoted(options.directory)} --shard 1/2"
         raise DatasetError(f"no shards at {folder}; make them with {made}")
@@ -93,13 +91,8 @@ def folder_of(directory: Path) -> Path:
     return directory.with_name(f"{directory.name}.shards")
 
 
-def kept_in(folder: Path) -> str:
-    """What Ctrl-C prints where results are kept."""
-    return f"interrupted: {folder} keeps what was made; the same command goes on there"
-
-
 def common(options: argparse.Namespace) -> dict[str, Any]:
-    """The options that decide what the set holds, as JSON gives them back; of a page of one's own its text, too."""
+    """The options that decide what the set holds, as JSON gives them back, and the text of a user's page."""
     found = {name: value for name, value in vars(options).items() if name not in OWN} | {"version": __version__}
     page = Path(options.generator)
     if page.suffix == ".py":

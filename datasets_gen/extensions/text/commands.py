@@ -155,7 +155,7 @@ def _readable(file: Path) -> bool:
 
 
 def _opened(file: Path, encoding: str) -> IO[str]:
-    encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding  # a byte order mark is no text
+    encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding  # skips a byte order mark
     return gzip.open(file, "rt", encoding=encoding) if file.suffix == ".gz" else file.open(encoding=encoding)
 
 

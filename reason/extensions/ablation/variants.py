@@ -146,7 +146,7 @@ class Cell:
 
 
 def open_folder(folder: Path, asked: Ablation) -> None:
-    """Begin an ablation in a folder, or go on with the one that is there; seeds and `also_on` may come and go."""
+    """Begin an ablation in a folder, or continue the one that is there; seeds and `also_on` may change."""
     if (folder / SPEC).exists():
         there = Ablation.model_validate(read_json(folder / SPEC))
         free = {"seeds", "also_on", *(() if any(folder.glob("*/evaluation/*")) else ("evaluation",))}

@@ -40,12 +40,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("kind", choices=DRAWN)
     parser.add_argument("file", metavar="FILE", type=Path)
     parser.add_argument("runs", nargs="*", metavar="RUN")
-    parser.add_argument("--data", metavar="DIR", help="puzzles of this set's test split (default: the run's set)")
     parser.add_argument("--puzzles", type=int, default=4, help="puzzles (default 4); spectra are of the first")
     parser.add_argument("--steps", type=int, default=16, help="supervision steps (default 16)")
     options = parser.parse_args(argv)
-    if min(options.puzzles, options.steps) < 1:
-        raise ConfigError(f"--puzzles {options.puzzles} --steps {options.steps}: each must be 1 or more")
     if options.file.suffix not in (".png", ".svg", ".pdf"):
         raise ConfigError(f"{options.file}: name a file that ends in .png, .svg or .pdf")
     drawn, needed = DRAWN[options.kind]
@@ -54,7 +51,7 @@ def main(argv: list[str]) -> int:
             f"{options.kind} is drawn of {'some' if needed is None else needed} run, got {len(options.runs)}"
         )
     runs = [load(name, device="cpu") for name in options.runs]
-    batches = [_puzzles(run, options.data, options.puzzles) for run in runs]
+    batches = [_puzzles(run, options.puzzles) for run in runs]
     figure = Figure(dpi=130, layout="constrained")
     torch.manual_seed(0)
     try:
@@ -67,10 +64,10 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _puzzles(run: Run, data: str | None, count: int) -> Batch:
-    directories = [data] if data else run.config.data.directories
-    if not directories:
-        raise ConfigError(f"{run.directory} does not say which set it was trained on: add --data DIR")
-    dataset = Dataset(directories[0])
+def _puzzles(run: Run, count: int) -> Batch:
+    """The first puzzles of the test split of the set that a run was trained on."""
+    if not run.config.data.directories:
+        raise ConfigError(f"{run.directory} does not say which set it was trained on")
+    dataset = Dataset(run.config.data.directories[0])
     run.accept(dataset)
     return dataset.batch("test" if "test" in dataset.splits else dataset.splits[0], rows=count)

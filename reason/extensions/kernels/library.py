@@ -28,14 +28,12 @@ def works(dtype: torch.dtype) -> bool:
         return False
     try:
         library(dtype)
-    except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip().splitlines() or [str(error.returncode)]
-        warnings.warn(f"no C++ kernel, so training is slower: the compiler says {said[0]}", stacklevel=2)
-    except (OSError, subprocess.TimeoutExpired, ValueError) as error:
-        warnings.warn(f"no C++ kernel, so training is slower: {error}", stacklevel=2)
-    else:
-        return True
-    return False
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()
+        why = f"the compiler says {said.splitlines()[0]}" if said else error
+        warnings.warn(f"no C++ kernel, so training is slower: {why}", stacklevel=2)
+        return False
+    return True
 
 
 def architecture(dtype: torch.dtype) -> tuple[str, ...] | None:

@@ -123,8 +123,7 @@ def _taps(layout: Layout, config: MixingConfig) -> Tensor | None:
     if config.mixer != "local":
         return None
     assert layout.grid is not None, "checked when the model is built"
-    row, column = np.indices(layout.grid)
-    near = np.array(VON_NEUMANN)[:, :, None, None] + np.stack([row, column])  # (T, 2, rows, columns)
-    there = ((near >= 0) & (near < np.array(layout.grid)[:, None, None])).all(1)
-    found = np.where(there, near[:, 0] * layout.grid[1] + near[:, 1], -1)
-    return torch.from_numpy(found.reshape(len(near), -1).astype(np.int32))
+    rows, columns = layout.grid
+    wide = np.pad(np.arange(rows * columns).reshape(rows, columns), 1, constant_values=-1)
+    near = [wide[1 + down :, 1 + right :][:rows, :columns].ravel() for down, right in VON_NEUMANN]
+    return torch.from_numpy(np.stack(near).astype(np.int32))

@@ -102,7 +102,7 @@ class LoopedConfig(MixingConfig):
         return frozenset() if self.gate == "none" else frozenset({"gate"})
 
     def check(self, config: Any) -> None:
-        """A gate trained alone learns by a loss and starts from a run; a readout from loop k on has k of them."""
+        """A gate that is trained by itself needs a loss and a run to start from; a readout from loop k on, k loops."""
         if self.only == "gate":
             mends = "loss.weights.exit_gate=1", "model.only=all"
             require(config.loss.trains("gate"), "model.only=gate", "a loss that trains an exit gate", *mends)

@@ -46,11 +46,10 @@ def ece(probability: np.ndarray, positive: np.ndarray) -> float:
 
 def of_highest(q: np.ndarray, exact: np.ndarray) -> np.ndarray:
     """Whether the answer of highest q up to each step is exact, (T, N) of both; ties go to the earlier step."""
-    found, highest = exact.copy(), q[0]
-    for step in range(1, len(q)):
-        found[step] = np.where(q[step] > highest, exact[step], found[step - 1])
-        highest = np.maximum(highest, q[step])
-    return found
+    highest = np.maximum.accumulate(q)
+    new = np.concatenate([np.ones_like(q[:1], bool), q[1:] > highest[:-1]])
+    step = np.maximum.accumulate(np.where(new, np.arange(len(q))[:, None], 0))
+    return np.take_along_axis(exact, step, 0)
 
 
 class HaltingHead(Consumer):

@@ -44,10 +44,6 @@ class Processes(World):
         dist.all_reduce(total, group=self.tensors)
         return total
 
-    def mean(self, tensor: Tensor) -> Tensor:
-        """The mean over all processes."""
-        return self.sum(tensor) / self.size
-
     def gather(self, tensor: Tensor) -> Tensor:
         """Concatenate every process's tensor, of one shape, along dim 0."""
         here = tensor.cuda() if dist.get_backend() == "nccl" else tensor
@@ -61,27 +57,13 @@ class Processes(World):
         dist.all_gather_object(parts, items, group=self.control)
         return [item for part in parts for item in part]
 
-    def any(self, flag: bool) -> bool:
-        """Is `flag` true in any process? All then stop at the same step."""
-        flags = torch.tensor(int(flag))
-        dist.all_reduce(flags, dist.ReduceOp.MAX, group=self.control)
-        return bool(flags)
-
-    def tell(self, text: str) -> str:
-        """Broadcast the text of rank 0."""
-        box = [text]
-        dist.broadcast_object_list(box, group=self.control)
-        return box[0]
-
     def await_first(self) -> None:
         """Wait until the first process is here too, however long its work takes."""
         dist.broadcast(torch.zeros(1), 0, group=self.patient)
 
     def _alike_long(self, rows: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Entries of a sparse gradient (n, 1), (n, D), as many in every process: its first row again, with zeros."""
-        most = torch.tensor(len(rows))
-        dist.all_reduce(most, dist.ReduceOp.MAX, group=self.control)
-        missing = int(most) - len(rows)
+        missing = max(self.collect([len(rows)])) - len(rows)
         zeros = values.new_zeros(missing, values.shape[1])
         return torch.cat([rows, rows[:1].expand(missing, -1)]), torch.cat([values, zeros])
 

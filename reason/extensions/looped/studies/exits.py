@@ -1,4 +1,4 @@
-"""An exit gate at work: where it leaves, and what that costs beside a fixed number of loops (Ouro)."""
+"""Where an exit gate leaves, and its accuracy compared with fixed numbers of loops (Ouro)."""
 
 from __future__ import annotations
 
