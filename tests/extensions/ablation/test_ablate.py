@@ -43,6 +43,8 @@ def test_variants_are_combinations_or_single_changes(tmp_path: Path) -> None:
     assert [cell.run.name for cell in single.cells(tmp_path)][:5] == [
         "00-seed0", "01-seed0", "02-seed0", "03-seed0", "00-seed1",
     ]  # fmt: skip
+    seeds = asked(["sudoku-4x4", "seeds=2"], False)  # of one recipe: nothing is varied
+    assert [cell.run.name for cell in seeds.cells(tmp_path)] == ["00-seed0", "00-seed1"]
 
 
 def test_runs_take_as_many_puzzle_steps() -> None:
@@ -129,19 +131,15 @@ def test_what_cannot_be_ablated_is_refused(words: list[str], said: str, here: Pa
     assert not list(here.iterdir())
 
 
-def open_and_read(folder: Path, ablation: Ablation) -> None:
-    folder.mkdir(exist_ok=True)
-    open_folder(folder, ablation)
-    assert json.loads((folder / "ablation.json").read_text()) == ablation.model_dump(mode="json")
-
-
 def test_another_ablation_keeps_its_folder(tmp_path: Path) -> None:
     """Seeds and other sets may come and go; how runs are evaluated may change until one has been."""
     first = Ablation(preset="sudoku-4x4", varied={"model.h_cycles": (1, 2), "model.activation": ("silu", "tanh")})
     more, folder = first.model_copy(update={"seeds": 5, "also_on": ["data/other"]}), tmp_path / "a"
     limited = first.model_copy(update={"evaluation": {"evaluation.limit": 5}})
+    folder.mkdir()
     for ablation in (first, more, first, limited):
-        open_and_read(folder, ablation)
+        open_folder(folder, ablation)
+        assert json.loads((folder / "ablation.json").read_text()) == ablation.model_dump(mode="json")
     for varied in ({"model.h_cycles": (1, 3)}, dict(reversed(first.varied.items()))):  # the order numbers variants
         with pytest.raises(ConfigError, match="holds another ablation: varied is"):
             open_folder(folder, limited.model_copy(update={"varied": varied}))
@@ -189,12 +187,6 @@ def test_it_trains_evaluates_and_says_what_failed(sudoku_4x4: Path, within: Path
     assert begun() == stamps, "trained again"
     rows = [json.loads((runs / name / "summary.json").read_text())["rows"] for name in ("summary", "summary-another")]
     assert rows[0] == rows[1]
-
-
-def test_seeds_of_one_recipe_need_nothing_varied(sudoku_4x4: Path, within: Path) -> None:
-    output(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "seeds=2", *SHORT], "1 × 2 = 2 runs")
-    (row,) = json.loads((within / "runs/ablation-sudoku-4x4/summary/summary.json").read_text())["rows"]
-    assert row["seeds"] == [0, 1]
 
 
 def test_a_run_that_cannot_be_evaluated_keeps_its_training(sudoku_4x4: Path, addition: Path, within: Path) -> None:
@@ -277,23 +269,16 @@ def test_a_cluster_s_signals_stop_once() -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_the_steps_of_a_torn_checkpoint_are_trained_again(half: Path, sudoku_4x4: Path) -> None:
+def test_the_steps_of_a_torn_checkpoint_are_trained_again(sudoku_4x4: Path, here: Path) -> None:
     """The run is not evaluated at the checkpoint before it."""
-    folder = half.parent / "a"
-    words = ["model.hidden_size=16", "training.steps=4", "training.batch_size=8", "evaluation.steps=2"]
-    config = json.loads((half / "config.json").read_text())["config"]
-    own = f"training.log_every={config['training']['log_every']}"
-    ablation = asked(["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", "seeds=1", *words, own], False)
-    folder.mkdir()
-    open_folder(folder, ablation)
-    cell = ablation.cells(folder)[0]
+    ablation = asked(["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", "seeds=1", *SHORT], False)
+    open_folder(here, ablation)
+    cell = ablation.cells(here)[0]
     with contextlib.ExitStack() as held:
-        start(cell.config, cell.run, held, make_data=False).train(max_steps=3)
-    run = folder / "00-seed0"
-    shutil.copytree(run / "checkpoints/step-000003", run / "checkpoints/step-000004")  # its state is of step 3
-    assert work(folder, "00-seed0") == 0
-    results = json.loads((run / "evaluation/ablation/results.json").read_text())
-    assert results["checkpoint_step"] == 4
+        start(cell.config, cell.run, held, make_data=False).train(max_steps=2)
+    shutil.copytree(cell.run / "checkpoints/step-000002", cell.run / "checkpoints/step-000003")  # of step 2
+    assert work(here, "00-seed0") == 0
+    assert json.loads((cell.run / "evaluation/ablation/results.json").read_text())["checkpoint_step"] == 3
 
 
 REASONS = {
