@@ -1,4 +1,4 @@
-"""How well the halting head knows which answers are exact: AUC, calibration error, reliability."""
+"""How well the halting head knows which answers are exact: AUC, calibration error, reliability, abstention."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from scipy.stats import rankdata
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
 from reason.report.chart import Chart, shares_axis
 from reason.report.palette import BLUE, GREY
-from reason.report.section import Results, Section, Table, number, rows_shown, share
+from reason.report.section import Results, Section, Table, interval, number, rows_shown, share
 from reason.rollout import StepRecord, exact_logit
 
 BINS = 15
+WRONG = (0.05, 0.01, 0.001, 0.0)  # shares of the given answers that may be wrong, each with its own threshold
 
 
 def auc(scores: np.ndarray, positive: np.ndarray) -> float | None:
@@ -52,6 +53,27 @@ def of_highest(q: np.ndarray, exact: np.ndarray) -> np.ndarray:
     return np.take_along_axis(exact, step, 0)
 
 
+def abstention(q: np.ndarray, exact: np.ndarray, valid: np.ndarray | None = None) -> list[dict[str, Any]]:
+    """What is left if only answers of q above a threshold are given, (N,) each, and how many of these are wrong.
+
+    Thresholds: none, 0, and the lowest for each share of WRONG, chosen on these very puzzles. `checked`: how many of
+    the given answers also keep the rules, where `valid` tells.
+    """
+    levels = np.unique([-np.inf, 0.0, *q])
+
+    def above(of: np.ndarray) -> np.ndarray:  # for each level, the number of those puzzles
+        return of.sum() - np.searchsorted(np.sort(q[of]), levels, side="right")
+
+    counts = {"given": above(np.ones_like(exact)), "wrong": above(~exact)}
+    counts |= {} if valid is None else {"checked": above(valid)}
+    first = [int((counts["wrong"] <= share * counts["given"]).argmax()) for share in WRONG]
+    return [
+        {"threshold": float(levels[level]) if level else None, "allowed": allowed}
+        | {name: int(of_level[level]) for name, of_level in counts.items()}
+        for level, allowed in zip((0, int(np.searchsorted(levels, 0.0)), *first), (None, None, *WRONG), strict=True)
+    ]
+
+
 class HaltingHead(Consumer):
     """`q_halt` (T, N): its σ against `exact`, the column of Accuracy."""
 
@@ -68,12 +90,16 @@ class HaltingHead(Consumer):
         return self._kept.take() if record.step == self.steps else None
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """AUC, ECE and exact of the highest q so far at every step, reliability at the trained one; None: no head."""
+        """AUC, ECE and exact of the highest q so far at every step, reliability at the trained one; None: no head.
+
+        Abstention is about the answers of the highest q of all steps.
+        """
         if "q_halt" not in seen:
             return {"halting": None}
         q = np.nan_to_num(seen["q_halt"].astype(np.float64), nan=-np.inf)  # a diverged state says nothing
         probability, exact = 1 / (1 + np.exp(-np.clip(q, -500, 500))), seen["exact"]
-        step = min(self.evaluator.trained_steps, self.evaluator.steps)
+        step, highest = min(self.evaluator.trained_steps, self.evaluator.steps), q.argmax(0)[None]
+        chosen = [np.take_along_axis(seen[name], highest, 0)[0] for name in ("exact", "valid") if name in seen]
         return {
             "halting": {
                 "auc_by_step": [auc(scores, right) for scores, right in zip(q, exact, strict=True)],
@@ -81,6 +107,7 @@ class HaltingHead(Consumer):
                 "exact_by_step": of_highest(q, exact).mean(1).tolist(),
                 "step": step,
                 "reliability": reliability(probability[step - 1], exact[step - 1]),
+                "abstention": abstention(q.max(0), *chosen),
             }
         }
 
@@ -93,7 +120,25 @@ def _tables(results: Results) -> list[Table]:
     ]
     columns = ("step", "exact of highest q so far", "AUC", "calibration error")
     shown = rows_shown(results["steps"], results["trained_steps"])
-    return [Table("halting head against exact", columns, rows, first=shown)]
+    table = Table("halting head against exact", columns, rows, first=shown)
+    return [table, _given(results)] if "abstention" in head else [table]  # earlier versions have none
+
+
+def _given(results: Results) -> Table:
+    """What abstention leaves."""
+    rows = [
+        [
+            "none" if row["threshold"] is None else f"{row['threshold']:.2f}",
+            "" if row["allowed"] is None else f"wrong ≤ {row['allowed']:.1%}",
+            share(row["given"] / results["puzzles"]),
+            f"{row['wrong']:,} of {row['given']:,}",
+            interval(row["wrong"] / row["given"], row["given"]) if row["given"] else "–",
+            share(row["checked"] / results["puzzles"] if "checked" in row else None),
+        ]
+        for row in results["halting"]["abstention"]
+    ]
+    columns = ("q above", "chosen for", "given", "wrong", "95 % interval", "given, rules hold")
+    return Table("answers of highest q, given only above a threshold", columns, rows, left=(0, 1))
 
 
 def _charts(results: Results) -> list[Chart]:
@@ -113,6 +158,7 @@ def _charts(results: Results) -> list[Chart]:
 
 
 NOTE = """Highest q so far: each puzzle's answer is that of the step with its highest q. AUC: the chance that an exact
-puzzle has the higher q. Calibration error: the mean distance from the diagonal, in bins of 1/15."""
+puzzle has the higher q. Calibration error: the mean distance from the diagonal, in bins of 1/15. Thresholds are
+chosen on these very puzzles, and the intervals, Wilson's, do not know that."""
 
 HALTING = Section("halting", "Does the halting head know?", _tables, {"halting": _charts}, lambda _: NOTE, place=30)

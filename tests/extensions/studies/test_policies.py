@@ -17,7 +17,7 @@ from reason.context import Context
 from reason.data import PuzzleData
 from reason.extensions.studies import policies as P
 from reason.extensions.studies.difficulty import binned, difficulty
-from reason.extensions.studies.halting import auc, ece, of_highest, reliability
+from reason.extensions.studies.halting import abstention, auc, ece, of_highest, reliability
 from reason.extensions.studies.policies import Policy, calibrated, outcome, signals
 from reason.models.base import IGNORE, Batch, Readout
 from reason.models.recursive import RecursiveState
@@ -153,6 +153,17 @@ def test_calibration_by_hand() -> None:
     assert [row["said"] for row in rows] == pytest.approx([0.025, 0.5, 0.995])
     assert [row["true"] for row in rows] == [0.5, 1.0, 0.5]
     assert ece(probability, exact) == pytest.approx((2 * 0.475 + 0.5 + 2 * 0.495) / 5)
+
+
+def test_answers_are_given_above_a_threshold() -> None:
+    """Of those given only the second is wrong; a diverged state gives no answer."""
+    q, exact = np.array([5.0, 3.0, 2.0, 1.0, -1.0, -np.inf]), np.array([True, False, True, True, True, False])
+    rows = abstention(q, exact, valid=exact)
+    assert [(row["threshold"], row["given"], row["wrong"], row["checked"]) for row in rows] == [
+        (None, 5, 1, 4), (0.0, 4, 1, 3), *[(3.0, 1, 0, 1)] * 4,
+    ]  # fmt: skip
+    assert [row["given"] for row in abstention(q[2:5], exact[2:5])] == [3, 2, 3, 3, 3, 3], "none of these is wrong"
+    assert abstention(q[1:2], exact[1:2])[-1]["given"] == 0
 
 
 def test_up_to_eight_values_are_a_bin_each_and_more_go_into_quartiles() -> None:
