@@ -4,11 +4,14 @@
     python -m benchmarks.real_sudoku train FILE.csv --first 1000 --output-dir data/sudoku-real-1k
     python -m benchmarks.real_sudoku train FILE.csv --first 1000 --test DEV.csv --output-dir data/sudoku-real-1k
     python -m benchmarks.real_sudoku dev FILE.csv --output-dir data/sudoku-dev      a folder for each source
+    python -m benchmarks.real_sudoku train FILE.csv --first 1000 --test DEV.csv --trial --output-dir data/sudoku-trial
+    python -m benchmarks.real_sudoku dev DEV.csv --trial --output-dir data/sudoku-judge
 
 `train` cuts 512 validation puzzles off. No validation puzzle's solution is the solution of a training puzzle under a
 symmetry, as far as the cycles of its pairs of lines tell; none is among the first 1,000 rows, which are the field's
 training set. `--test` adds a test split in Sudoku-Extreme's proportion, 270 puzzles with 17 clues to 730 of the
-forums' hardest, the first of each in DEV.csv.
+forums' hardest, the first of each in DEV.csv. With `--trial` it is the first 500 of the forums' hardest, which choose
+among recipes (docs/log/sudoku-recipes.md), and `dev --trial` leaves these out: the 3,000 others judge.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from datasets_gen.extensions.extreme.neighbours import solution_classes
 FIELD = 1000  # the first rows, which the field trains on
 VALIDATION = 512
 TEST = {"puzzles2_17_clue": 270, "puzzles5_forum_hardest_1905_11+": 730}
+TRIAL = {"puzzles5_forum_hardest_1905_11+": 500}
 COMMON = 8  # a class of more puzzles than this is no class of its own: its grids are highly symmetric
 
 
@@ -69,6 +73,7 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--first", type=int, help="of the training rows these alone")
     parser.add_argument("--test", type=Path, metavar="DEV.csv", help="make a test split of it")
+    parser.add_argument("--trial", action="store_true", help="the puzzles for trials of recipes: take, or leave out")
     parser.add_argument("--output-dir", type=Path, required=True)
     options = parser.parse_args()
     rows = read(options.file)
@@ -79,6 +84,7 @@ def main() -> None:
             for row in rows:
                 by_source[row["source"]].append(row)
             for source, those in by_source.items():
+                those = those[TRIAL.get(source, 0) if options.trial else 0 :]
                 imported([write(folder / "test.csv", those)], options.output_dir / source.replace("+", ""))
             return
         answers = np.array([list(map(int, row["answer"])) for row in rows], np.uint8)
@@ -88,8 +94,9 @@ def main() -> None:
         held = [row for row, each in zip(rows, classes, strict=True) if each in apart]
         files = [write(folder / "train.csv", kept[: options.first]), write(folder / "validation.csv", held)]
         if options.test:
-            by_source = {source: [row for row in read(options.test) if row["source"] == source] for source in TEST}
-            chosen = [row for source, count in TEST.items() for row in by_source[source][:count]]
+            counts = TRIAL if options.trial else TEST
+            by_source = {source: [row for row in read(options.test) if row["source"] == source] for source in counts}
+            chosen = [row for source, count in counts.items() for row in by_source[source][:count]]
             random.Random(0).shuffle(chosen)  # so that the first N have the proportion, too
             files.append(write(folder / "test.csv", chosen))
         imported(files, options.output_dir)

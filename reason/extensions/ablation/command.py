@@ -199,7 +199,7 @@ def _summarize(folder: Path, ablation: Ablation, cells: list[Cell]) -> None:
         for place, (variant, _, parameters, *_) in enumerate(table.rows, 1):
             print(f"{place:>3}  {variant} ({parameters} parameters)")
         names, numbered = table.columns, [[str(place), row[1], *row[3:]] for place, row in enumerate(table.rows, 1)]
-        Console().print(view(Table(title, ("", names[1], *names[3:]), numbered, left=(6,))))  # fits into 80 columns
+        Console().print(view(Table(title, ("", names[1], *names[3:]), numbered, left=(7,))))  # fits into 80 columns
         print(f"{NOTE}\npage {page / 'summary.html'}")
 
 

@@ -39,6 +39,7 @@ def summary(runs: Runs) -> list[dict[str, Any]]:
             "variant": name,
             "seeds": sorted(found),
             "parameters": next((results["parameters"] for results in found.values()), None),
+            "minutes": spread([results["minutes"] for results in found.values()])["mean"],
             "trained": spread(list(trained[name].values())),
             "last": spread([results[key][-1] for results in found.values()]),
             "difference": None if name == base else difference(trained[name], trained[base], key in MEASURES),
@@ -84,8 +85,8 @@ def difference(ours: Mapping[int, float], theirs: Mapping[int, float], less: boo
 def table(rows: Sequence[Mapping[str, Any]], key: str = "exact_by_step") -> Table:
     """The summary as text; key: of what it was made of."""
     name, form = MEASURES.get(key, EXACT)
-    columns = ("variant", "seeds", "parameters", f"{name} at the trained step", "at the last step", "against the base",
-               "95 % interval", "verdict")  # fmt: skip
+    columns = ("variant", "seeds", "parameters", "minutes", f"{name} at the trained step", "at the last step",
+               "against the base", "95 % interval", "verdict")  # fmt: skip
     shown = []
     for row in rows:
         found = row["difference"] or {"mean": None, "low": None, "high": None, "verdict": ""}
@@ -95,13 +96,14 @@ def table(rows: Sequence[Mapping[str, Any]], key: str = "exact_by_step") -> Tabl
                 row["variant"],
                 str(len(row["seeds"])),
                 number(row["parameters"], ","),
+                number(row["minutes"], ".1f"),
                 *(" ± ".join(number(value, form) for value in row[at].values() if value is not None) for at in AT),
                 "the base" if row["difference"] is None else number(found["mean"], f"+{form}"),
                 "–" if "–" in bounds else " to ".join(bounds),
                 found["verdict"],
             ]
         )
-    return Table("mean over seeds", columns, shown, left=(0, 7))
+    return Table("mean over seeds", columns, shown, left=(0, 8))
 
 
 def write_ablation(folder: Path, title: str, runs: Runs) -> Table:

@@ -24,6 +24,7 @@ from reason.runs.folders import plain_name
 from reason.runs.results import compared
 from reason.runs.sets import with_published
 from reason.training.checkpoint import readable, step_of
+from reason.training.log import read_metrics
 
 SPEC = "ablation.json"
 EVALUATION = "ablation"  # the name of every run's evaluation on its own data
@@ -124,9 +125,10 @@ class Cell:
     config: Config
 
     def results(self, name: str = EVALUATION) -> dict[str, Any] | None:
-        """What an evaluation found; None where there is none yet, or its file is damaged."""
+        """What an evaluation found, and minutes of training; None where there is none yet, or its file is damaged."""
         try:
-            return compared(read_json(self.run / "evaluation" / name / "results.json"))
+            found = compared(read_json(self.run / "evaluation" / name / "results.json"))
+            return found | {"minutes": max((line.get("seconds", 0) for line in read_metrics(self.run)), default=0) / 60}
         except (OSError, ConfigError):
             return None
 

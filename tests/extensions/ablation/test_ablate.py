@@ -98,7 +98,8 @@ def test_differences_are_paired_by_seed() -> None:
 
 def test_a_seed_that_one_variant_lacks_is_left_out_of_the_difference() -> None:
     def results(exact: float) -> dict[str, object]:
-        return {"exact_by_step": [exact], "trained_steps": 1, "steps": 1, "parameters": 1, "puzzles": 10}
+        counts = {"trained_steps": 1, "steps": 1, "parameters": 1, "puzzles": 10, "minutes": 0.5}
+        return counts | {"exact_by_step": [exact]}
 
     runs = {"base": {0: results(0.5), 1: results(0.7)}, "x=1": {1: results(0.8), 2: results(0.1)}}
     rows = summary(runs)
@@ -109,7 +110,7 @@ def test_a_seed_that_one_variant_lacks_is_left_out_of_the_difference() -> None:
     for seeds in runs.values():
         for result in seeds.values():
             result["perplexity_by_step"] = [100 * result["exact_by_step"][0]]
-    assert table(summary(runs), measured(runs)).rows[1][3] == "45 ± 49.5"
+    assert table(summary(runs), measured(runs)).rows[1][3:5] == ["0.5", "45 ± 49.5"]
     assert difference({0: 5, 1: 6.1, 2: 7}, {0: 3, 1: 4, 2: 5}, less=True)["verdict"] == "worse"
 
 
