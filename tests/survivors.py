@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 
@@ -53,6 +54,19 @@ def entry(file: str, key: str, value: Any = ...) -> Damage:
 def content(file: str, data: bytes | str) -> Damage:
     """Other contents of a file."""
     return lambda folder: (folder / file).write_bytes(data if isinstance(data, bytes) else data.encode())
+
+
+def array(names: str, change: Callable[[np.ndarray], np.ndarray | None], split: str = "train") -> Damage:
+    """Arrays of a set's split changed, in place or to what `change` returns."""
+
+    def apply(folder: Path) -> None:
+        for name in names.split():
+            file = folder / split / f"all__{name}.npy"
+            values = np.load(file)
+            changed = change(values)
+            np.save(file, values if changed is None else changed)
+
+    return apply
 
 
 def gone(file: str) -> Damage:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from survivors import content, entry
+from survivors import array, content, entry
 
 from datasets_gen import layout
 from datasets_gen.__main__ import main
@@ -35,26 +35,9 @@ def damaged(good, tmp_path, monkeypatch):
     return lambda family: Path(shutil.copytree(good / family, tmp_path / "set"))
 
 
-def array(names, change, split="train"):
-    """Damage that changes arrays, in place or to what `change` returns."""
-
-    def damage(root):
-        for name in names.split():
-            path = root / split / f"all__{name}.npy"
-            values = np.load(path)
-            changed = change(values)
-            np.save(path, values if changed is None else changed)
-
-    return damage
-
-
 def field(name, value, splits=("train",)):
     """Damage that changes one field of dataset.json; `...` removes it."""
     return lambda root: [entry(f"{split}/dataset.json", name, value)(root) for split in splits]
-
-
-def everywhere(name, value):
-    return field(name, value, ("train", "test"))
 
 
 def put(row, column, value):
@@ -105,7 +88,7 @@ DAMAGE = {
         "deep JSON": (content("train/dataset.json", '{"a": ' + "[" * 100_000), "train/dataset.json"),
         "a field of another type": (field("vocab_size", "many"), "vocab_size: Input should be a valid integer"),
         "another size": (field("task", {"name": "sudoku", "size": 9}), "task is"),
-        "another setting": (everywhere("task", {"name": "sudoku", "rows": 6}), "rows is wrong"),
+        "another setting": (field("task", {"name": "sudoku", "rows": 6}, ("train", "test")), "rows is wrong"),
         "wrong groups": (field("total_groups", 5), "says 5 groups"),
         "padding outside": (field("pad_id", 99), "pad_id 99"),
         "a set that is a path": (field("sets", ["../../test/all"]), "is no name"),
@@ -237,30 +220,24 @@ HEAD, BOARD, ANSWER = "source,question,answer,rating\n", "." * 16, "1" * 16
 ROW = f"a,{BOARD},{ANSWER},1\n"
 
 
-@pytest.mark.parametrize(("kind", "source", "split"), [("sudoku", SUDOKU, "test"), ("maze", MAZE, "train")])
-def test_csv_files_round_trip_byte_for_byte(made, tmp_path, kind, source, split):
-    made(f"import {kind}-csv", source)
-    out = tmp_path / "out.csv"
-    assert main(["export", str(tmp_path / "set"), "--split", split, "--output", str(out)]) == 0
-    assert out.read_bytes() == source.read_bytes()
-    metadata, puzzles = read_split(tmp_path / "set", split)
-    assert puzzles.ratings.dtype == np.int32
-    assert metadata.sources
-
-
-def test_each_split_goes_out_as_it_came_in(tmp_path):
+def test_csv_files_go_out_byte_for_byte_as_they_came_in(made, tmp_path):
     """Line ends and the character of an empty cell of one file are not those of the other; a mark is skipped."""
     train, test = tmp_path / "train.csv", tmp_path / "test.csv"
     header, *rows = SUDOKU.read_text().splitlines()[:5]
     train.write_text("\n".join([header, *rows[:2], ""]), newline="")
     test.write_text("\r\n".join([header, *(row.replace(".", "0") for row in rows[2:]), ""]), newline="")
-    written = {source.stem: source.read_bytes() for source in (train, test)}
-    test.write_bytes(codecs.BOM_UTF8 + written["test"])
-    assert main(["import", "sudoku-csv", str(train), str(test), "--output-dir", str(tmp_path / "set")]) == 0
-    for name, bytes_in in written.items():
-        out = tmp_path / f"{name}.out"
-        assert main(["export", str(tmp_path / "set"), "--split", name, "--output", str(out)]) == 0
+    sources = {("sudoku", file.stem): file.read_bytes() for file in (train, test)}
+    sources["maze", "train"] = MAZE.read_bytes()
+    test.write_bytes(codecs.BOM_UTF8 + sources["sudoku", "test"])
+    made("import sudoku-csv", train, test, name="sudoku")
+    made("import maze-csv", MAZE, name="maze")
+    for (kind, split), bytes_in in sources.items():
+        out = tmp_path / f"{kind}-{split}.out"
+        assert main(["export", str(tmp_path / kind), "--split", split, "--output", str(out)]) == 0
         assert out.read_bytes() == bytes_in
+        metadata, puzzles = read_split(tmp_path / kind, split)
+        assert puzzles.ratings.dtype == np.int32
+        assert metadata.sources
 
 
 @pytest.mark.parametrize(("kind", "source"), [("sudoku", SUDOKU), ("maze", MAZE)])
@@ -274,8 +251,8 @@ def test_training_puzzles_are_drawn_as_by_the_papers_builders(kind, source, tmp_
     _, whole = read_split("set", "test")
     metadata, split = read_split("set", "train")
     rows = np.random.RandomState(3).choice(len(whole.inputs), size=4, replace=False)
-    for array in ("inputs", "labels", "ratings", "sources"):
-        assert (getattr(split, array) == getattr(whole, array)[rows]).all()
+    for key in ("inputs", "labels", "ratings", "sources"):
+        assert (getattr(split, key) == getattr(whole, key)[rows]).all()
     assert metadata.provenance["command"] == f"python -m datasets_gen {' '.join(drawn)}"
     refused([*drawn[:2], "test.csv", "--subsample", "4", "--output-dir", "other"], "add --split train")
 
@@ -337,8 +314,8 @@ def test_a_tree_of_hrm_s_builders_round_trips(made, tmp_path):
         tokens = {"inputs": np.int32, "labels": np.int64}
         stored[name] = {key: rng.integers(0, 300, (puzzles[-1], 5), dtype) for key, dtype in tokens.items()}
         ends = {"puzzle_identifiers": [1, 2], "puzzle_indices": puzzles, "group_indices": groups}
-        for key, array in (stored[name] | {key: np.array(value, np.int32) for key, value in ends.items()}).items():
-            np.save(folder / f"{name}__{key}.npy", array)
+        for key, values in (stored[name] | {key: np.array(value, np.int32) for key, value in ends.items()}).items():
+            np.save(folder / f"{name}__{key}.npy", values)
     made("import npy", tmp_path / "tree")
     metadata, split = read_split(tmp_path / "set", "train")
     for key in ("inputs", "labels"):

@@ -3,14 +3,13 @@
 import json
 import shlex
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from conftest import NARROW, make_set, output, refusal, trainer_of
-from survivors import Damage, entry, snapshot
+from survivors import Damage, array, entry, snapshot
 
 from datasets_gen.layout import Split, write_dataset
 from datasets_gen.sudoku import Sudoku
@@ -110,28 +109,20 @@ def copied(here: Path) -> Path:
     return here / "set"
 
 
-def an_array(split: str, name: str, change: Callable[[np.ndarray], np.ndarray]) -> Damage:
-    def apply(folder: Path) -> None:
-        file = folder / split / f"all__{name}.npy"
-        np.save(file, change(np.load(file)))
-
-    return apply
-
-
 def with_zero(array: np.ndarray) -> np.ndarray:
     return np.where(np.arange(array.size).reshape(array.shape) == 5, 0, array).astype(array.dtype)
 
 
 CHANGES: dict[str, tuple[str, Damage]] = {
-    "inputs": ("train", an_array("train", "inputs", with_zero)),
-    "labels": ("train", an_array("train", "labels", with_zero)),
-    "identifiers": ("train", an_array("train", "puzzle_identifiers", lambda a: 1 - a)),
-    "examples of puzzles": ("train", an_array("train", "puzzle_indices", lambda _: np.array([0, 1, 4, 6, 8, 10, 12]))),
-    "puzzles of groups": ("train", an_array("train", "group_indices", lambda _: np.array([0, 1, 4, 6]))),
+    "inputs": ("train", array("inputs", with_zero)),
+    "labels": ("train", array("labels", with_zero)),
+    "identifiers": ("train", array("puzzle_identifiers", lambda a: 1 - a)),
+    "examples of puzzles": ("train", array("puzzle_indices", lambda _: np.array([0, 1, 4, 6, 8, 10, 12]))),
+    "puzzles of groups": ("train", array("group_indices", lambda _: np.array([0, 1, 4, 6]))),
     "ignored label": ("train", entry("train/dataset.json", "ignore_label_id", 3)),
     "task": ("train", entry("train/dataset.json", "task", {"name": "other"})),
     "vocabulary": ("train", entry("train/dataset.json", "vocab_size", 9)),
-    "validation inputs": ("validation", an_array("validation", "inputs", with_zero)),
+    "validation inputs": ("validation", array("inputs", split="validation", change=with_zero)),
     "validation gone": ("validation", lambda folder: shutil.rmtree(folder / "validation")),
 }
 
@@ -167,5 +158,5 @@ def test_what_training_does_not_read_may_change(copied: Path, here: Path) -> Non
     entry("train/dataset.json", "provenance", {"command": "other"})(here / "moved")
     entry("train/dataset.json", "mean_puzzle_examples", 9.0)(here / "moved")
     np.save(here / "moved/train/all__ratings.npy", np.arange(6))
-    an_array("train", "inputs", lambda array: array.astype(np.int32))(here / "moved")
+    array("inputs", lambda array: array.astype(np.int32))(here / "moved")
     assert PuzzleData(here / "moved", "train").fingerprint == was
