@@ -83,12 +83,6 @@ def measured(boards):
     return depths(boards, solve(boards).solutions)
 
 
-def test_known_puzzles():
-    found = measured(np.array([board_of(text) for text in HARD]))
-    assert found.depth.tolist() == list(HARD.values())
-    assert (found.left > 0).tolist() == [depth == 2 for depth in HARD.values()]
-
-
 def test_depth_by_its_definition():
     """Of published puzzles: singles, and one level of trial and error."""
     boards = read_table(FIXTURES / "sudoku.csv", "sudoku").split.inputs[:4] - 1
@@ -114,10 +108,12 @@ def test_depth_knows_no_order():
     assert len(set(found.left.tolist())) == 1
 
 
-def test_depth_is_a_statistic_where_every_label_is_full():
-    puzzle = Sudoku(9)
-    question = np.array([board_of(text) + 1 for text in HARD])
-    answer = solve(question - 1).solutions + 1
+def test_known_puzzles_and_their_depth_as_a_statistic_where_every_label_is_full():
+    boards, puzzle = np.array([board_of(text) for text in HARD]), Sudoku(9)
+    found = measured(boards)
+    assert found.depth.tolist() == list(HARD.values())
+    assert (found.left > 0).tolist() == [depth == 2 for depth in HARD.values()]
+    question, answer = boards + 1, solve(boards).solutions + 1
     assert puzzle.features(question, answer)["depth"].tolist() == list(HARD.values())
     answer[0, 0] = 0
     assert list(puzzle.features(question, answer)) == ["clues"]
