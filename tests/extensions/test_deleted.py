@@ -24,16 +24,8 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "export": (["export", "run", "out"], 2, "unknown command export"),
     "extreme": (["generate", "sudoku", "--mix", "extreme", "--output-dir", "set"], 1, "no extension has such a mix"),
     "figures": (["figures", "run"], 2, "unknown command figures"),
-    "graph": (
-        ["train", "sudoku-4x4", "data=whole", "training.compile=graph"],
-        1,
-        "the extension graph is needed",
-    ),
-    "kernels": (
-        ["train", "sudoku-4x4", "data=whole", "model.fused=true"],
-        1,
-        "model.fused=true: kernels are an extension",
-    ),
+    "graph": (["train", "sudoku-4x4", "data=whole", "training.compile=graph"], 1, "the extension graph is needed"),
+    "kernels": (["train", "sudoku-4x4", "data=whole", "model.fused=true"], 1, "fused=true: kernels are an extension"),
     "looped": (["train", "stars-small"], 1, "unknown preset stars-small"),
     "memory": (["memory", "sudoku-4x4"], 2, "unknown command memory"),
     "original": (["import-weights", "weights.pt"], 2, "unknown command import-weights"),
@@ -45,11 +37,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "show": (["generate", "show", "set"], 2, "unknown command show"),
     "text": (["generate", "text", "a.txt", "--output-dir", "set"], 2, "unknown command text"),
     "torchrun": (["WORLD_SIZE=2", "train", "sudoku-4x4"], 1, "the extension torchrun is needed"),
-    "trackers": (
-        ["train", "sudoku-4x4", "data=whole", "training.tracker=wandb"],
-        1,
-        "training.tracker=wandb: one of none is needed",
-    ),
+    "trackers": (["train", "sudoku-4x4", "data=whole", "training.tracker=wandb"], 1, "wandb: one of none is needed"),
 }
 DECLARED = [  # what else needs declared puzzles: a preset, a set of them, a mixer
     (["train", "sudoku-4x4", "model.mixer=relations"], 1, "local, groups; got relations"),

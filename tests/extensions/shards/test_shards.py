@@ -4,6 +4,7 @@ import itertools
 from pathlib import Path
 
 import pytest
+from survivors import snapshot
 
 from datasets_gen import parallel
 from datasets_gen.__main__ import main
@@ -22,10 +23,6 @@ SETS = {
 }
 
 
-def bytes_of(directory):
-    return {str(p.relative_to(directory)): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()}
-
-
 def make(words, directory, *more):
     return main([*words.split(), "--processes", "1", "--output-dir", str(directory), *more])
 
@@ -41,7 +38,7 @@ def test_the_number_of_shards_changes_nothing(tmp_path, monkeypatch, family):
             assert make(SETS[family], directory, "--shard", f"{index + 1}/{of}") == 0
             assert not directory.exists()
         assert main(["merge", str(directory), "--processes", "1"]) == 0
-        assert bytes_of(directory) == bytes_of(tmp_path / "alone")
+        assert snapshot(directory) == snapshot(tmp_path / "alone")
 
 
 def test_shards_of_another_set_or_page_are_refused(tmp_path, monkeypatch, refused):
@@ -90,7 +87,7 @@ def test_an_interrupted_command_goes_on(tmp_path, monkeypatch, command):
     assert len({*tasks}) == len(tasks)
     if command == "shard":
         assert main(["merge", str(tmp_path / "set"), "--processes", "1"]) == 0
-    assert bytes_of(tmp_path / "set") == bytes_of(tmp_path / "alone")
+    assert snapshot(tmp_path / "set") == snapshot(tmp_path / "alone")
 
 
 computed = []

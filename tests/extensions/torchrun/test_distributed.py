@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import TINY, pairs, trainer_of
+from conftest import TINY, pairs
 from peer import in_world
-from test_loop import everything, signalled, untimed
+from test_loop import everything, hold_equal, resumed, signalled
 
 from reason.cli import main
 from reason.config.overrides import read_config
@@ -26,7 +26,6 @@ from reason.runs.build import build_trainer
 from reason.runs.sets import load_training_set
 from reason.training.checkpoint import checkpoints, readable
 from reason.training.log import read_metrics
-from reason.training.state import restore
 from reason.training.world import World, device_of_process, goes_on
 
 # No random draw but the puzzles'; puzzle embeddings; gradients over two supervision steps.
@@ -71,7 +70,7 @@ def test_two_processes_are_one(monitored_4x4: Path, tmp_path: Path, capsys: pyte
     assert main(["evaluate", str(tmp_path / "two"), "name=alone", *ODD]) == 0
     assert reading(tmp_path / "two", "odd") == reading(tmp_path / "two", "alone")
     with pytest.warns(UserWarning, match="saved by 2 processes, going on with 1"):
-        _resume_alone(tmp_path / "alone")
+        resumed(read_config(tmp_path / "alone/config.json"), tmp_path / "alone").train()
     one = read_metrics(tmp_path / "one")
     for run in ("two", "parts", "alone"):
         lines = read_metrics(tmp_path / run)
@@ -82,10 +81,8 @@ def test_two_processes_are_one(monitored_4x4: Path, tmp_path: Path, capsys: pyte
                     assert theirs[key] == pytest.approx(mine[key], abs=1e-5, rel=1e-5), (run, mine["step"], key)
             for key in ("finished", "exact", "mean_steps", "puzzle_steps", "monitor/exact", "monitor/puzzles"):
                 assert theirs.get(key) == mine.get(key), (run, mine["step"], key)
-    whole, parts = everything(tmp_path / "two"), everything(tmp_path / "parts")
-    assert [name for name in whole if not torch.equal(whole[name], parts[name])] == []
-    assert untimed(tmp_path / "two") == untimed(tmp_path / "parts")
-    alone = everything(tmp_path / "one")
+    hold_equal(tmp_path / "two", tmp_path / "parts")
+    whole, alone = everything(tmp_path / "two"), everything(tmp_path / "one")
     for name in (n for n in alone if n.startswith(("weights", "ema", "state.safetensors//carry"))):
         torch.testing.assert_close(whole[name], alone[name], atol=2e-4, rtol=1e-3, msg=name)
 
@@ -96,22 +93,10 @@ def reading(run: Path, name: str) -> dict[str, Any]:
     return {key: value for key, value in results.items() if "second" not in key}
 
 
-def _resume_alone(run: Path) -> None:
-    """As `train.py run=RUN --resume` in one process, without the command line's own printing of warnings."""
-    trainer = trainer_of(read_config(run / "config.json"), run)
-    restore(trainer, next(readable(run)))
-    trainer.train()
-
-
 def test_a_batch_that_does_not_divide_is_refused(tiny: Config, tmp_path: Path) -> None:
     data = load_training_set(tiny, torch.device("cpu"))
     with pytest.raises(ConfigError, match=r"type training\.batch_size=9"):
         build_trainer(tiny, tmp_path / "run", data, World(0, 3))
-
-
-def test_each_process_takes_its_share() -> None:
-    assert [*World(rank=1, size=4).portion(12)] == [3, 4, 5]
-    assert World().portion(5) == range(5)
 
 
 def test_each_process_has_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,13 +137,8 @@ def test_a_partner_that_stops_is_not_waited_for_for_ever(
 ) -> None:
     """The second of two processes is stopped (SIGSTOP) in its third step; the first says so and ends."""
     settings = TINY | {"training.steps": "100", "training.checkpoint_every": "1"}
-    words = [
-        "train",
-        "sudoku-4x4",
-        f"data={sudoku_4x4}",
-        f"run={tmp_path / 'run'}",
-        *(f"{k}={settings[k]}" for k in settings),
-    ]
+    words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", f"run={tmp_path / 'run'}"]
+    words += [f"{key}={value}" for key, value in settings.items()]
     plan = {"port": free_port(), "words": words, "stops": 3}
     (tmp_path / "plan.json").write_text(json.dumps([plan]))
     with subprocess.Popen([sys.executable, str(PEER), str(tmp_path / "plan.json")]) as peer:
