@@ -107,6 +107,28 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def hub(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache of the hub, in the layout that huggingface_hub documents, without a connection; a push fills it."""
+    cache = here / "cache"
+
+    def upload(repo_id: str, folder_path: Path, commit_message: str) -> str:
+        there = cache / f"models--{repo_id.replace('/', '--')}"
+        shutil.copytree(folder_path, there / "snapshots" / COMMIT)
+        (there / "refs").mkdir()
+        (there / "refs/main").write_text(COMMIT)
+        return f"https://huggingface.co/{repo_id}/commit/{COMMIT}"
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
+    monkeypatch.setattr("huggingface_hub.create_repo", lambda name, exist_ok, private=False: None)
+    monkeypatch.setattr("huggingface_hub.upload_folder", upload)
+    return cache
+
+
 @pytest.fixture
 def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., None]:
     """Runs a command of datasets_gen that must end in one line with all the messages, and write nothing."""

@@ -32,10 +32,11 @@ DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code, o
   reason import-weights weights.pt run=runs/bare cells=81
   python evaluate.py runs/trm
 
-Reads a torch state_dict (weights only, nothing is unpickled), by itself or under a name in a file ("ema" before "model"
-before "state_dict" before another name), or .safetensors. The config comes from the shapes, from all_config.yaml or
-config.json in the same folder (or `config` in the file), and from what you type. Any other setting has the authors'
-default, and the command prints it. The precision is that of the file: float32 if its initial states are float32."""
+Reads a torch state_dict, by itself or under a name in a file ("ema" before "model" before "state_dict" before another
+name), or .safetensors; of a whole state of training the tensors alone, and no code of the file runs. The config comes
+from the shapes, from all_config.yaml or config.json in the same folder (or `config` in the file), and from what you
+type. Any other setting has the authors' default, and the command prints it. The precision is that of the file: float32
+if its initial states are float32."""
 
 _COMPARED = ("seq_len", "vocab_size", "num_puzzle_identifiers")
 _TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -133,13 +134,13 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
             if sibling.is_file():
                 stated |= _architecture(yaml.safe_load(read_text(sibling, SETTINGS)))
         with warnings.catch_warnings(action="ignore"):  # of the pickle protocol, before the refusal
-            loaded = load_file(file) if file.suffix == ".safetensors" else torch.load(file, "cpu", weights_only=True)
+            loaded = load_file(file) if file.suffix == ".safetensors" else _load(file)
     except ConfigError:
         raise
     except Exception as error:  # a torn file makes torch and zipfile raise almost anything
         reason = (str(error) or type(error).__name__).splitlines()[0]
         if isinstance(error, pickle.UnpicklingError):  # torch's words advise to unpickle it anyhow
-            reason = f"it holds {_classes(file)} beside tensors, which would run code to be read"
+            reason = "it holds more than names and values"
         raise ConfigError(
             f"{file} or the config beside it cannot be read ({reason}); save the tensors: "
             "torch.save(model.state_dict(), FILE)"
@@ -160,13 +161,23 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
     return held[taken], stated | _architecture(within.get("config")), repr(taken)
 
 
-def _classes(file: Path) -> str:
-    """What a file holds that would run code to be read."""
+class _Foreign:
+    """In place of an object of the authors' code, such as EqR's carry: it keeps nothing and runs nothing."""
+
+    def __init__(self, *state: Any) -> None:
+        pass
+
+    __setstate__ = __init__
+
+
+def _load(file: Path) -> Any:
+    """What torch.save wrote, read by torch's reader of plain values; other objects are `_Foreign`."""
     try:
-        names = sorted(torch.serialization.get_unsafe_globals_in_checkpoint(file))
-        return ", ".join(names) or "more than names and values"
-    except Exception:  # torn in its own way
-        return "no file of torch.save, or other values"
+        return torch.load(file, "cpu", weights_only=True)
+    except pickle.UnpicklingError:
+        foreign = torch.serialization.get_unsafe_globals_in_checkpoint(file)
+        with torch.serialization.safe_globals([(_Foreign, name) for name in foreign]):
+            return torch.load(file, "cpu", weights_only=True)
 
 
 def _named_tensors(value: Any) -> bool:

@@ -112,21 +112,6 @@ def test_a_wrong_model_is_seen(tmp_path: Path) -> None:
     assert min(found.values()) > 1e-5
 
 
-@pytest.mark.parametrize(("name", "prefix"), [*zip(NAMES, ["", "model.inner.", "_orig_mod.model.inner."], strict=True)])
-def test_their_names_survive_the_way_there_and_back(name: str, prefix: str, tmp_path: Path) -> None:
-    with np.load(FIXTURES / f"{name}.npz") as arrays:
-        weights, stated, _ = read_weights(checkpoint_of(arrays, tmp_path / "weights.pt"))
-    ours = from_original({prefix + key: value for key, value in weights.items()})
-    section, shape, assumed = inferred(ours, None, stated)
-    assert assumed == {}
-    model = RecursiveModel(Config.model_validate({"model": section}).model, shape)
-    load_original(model, ours)
-    back = to_original(model, prefix)
-    assert set(back) == {prefix + key for key in weights}
-    for key, value in weights.items():
-        torch.testing.assert_close(back[prefix + key], value, atol=0, rtol=0)
-
-
 STATED = {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9}
 CYCLES = ["model.h_cycles=3", "model.l_cycles=6"]
 HRM = {"separate_networks": True, "gradient": "last-call"}
@@ -182,10 +167,3 @@ def test_learned_positions_are_not_told_from_a_prefix_by_guessing(tmp_path: Path
     assert "25 positions, and do not tell how many of them are cells (None) and prefix (None); type cells=81" in said
     assert importing(weights, "cells=9")[0] == 0
     assert read_config(tmp_path / "run/config.json").model.puzzle_emb_len == 16
-
-
-def test_bf16_initial_states_mean_a_bf16_model(tmp_path: Path, importing: Importing) -> None:
-    config = RecursiveConfig(hidden_size=16, mixer="mlp", positions="none", puzzle_emb_len=0)
-    weights = to_original(RecursiveModel(config, Shape(seq_len=5, vocab_size=5)))
-    assert importing({n: w.bfloat16() if n.endswith("_init") else w for n, w in weights.items()})[0] == 0
-    assert read_config(tmp_path / "run/config.json").training.precision == "auto"
