@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 from conftest import output, refusal
+from extensions.ablation.test_ablate import summary_of
 from test_ablate import Within
 
 submitit = pytest.importorskip("submitit")
@@ -19,10 +20,6 @@ from reason.extensions.ablation.variants import open_folder  # noqa: E402
 
 PLAN = ["ablate", "sudoku-4x4", "ema.decay=0.99,0.5", "model.hidden_size=16", "model.num_heads=2",
         "training.batch_size=8", "evaluation.steps=2", "training.monitor.puzzles=0"]  # fmt: skip
-
-
-def table(folder: Path) -> str:
-    return (folder / "summary/summary.json").read_text()
 
 
 class Jobs:
@@ -59,7 +56,7 @@ def test_runs_are_submitted_until_they_are_finished(
     assert "left" not in output(on_slurm, "2 of 2 runs")
     monkeypatch.setattr("reason.extensions.ablation.local.subprocess.Popen", Within)
     output([*plan, "--out", "b"])
-    assert table(Path("a")) == table(Path("b"))
+    assert summary_of(Path("a")) == summary_of(Path("b"))
 
 
 def test_a_job_that_a_signal_stopped_is_requeued(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
