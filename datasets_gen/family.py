@@ -19,10 +19,10 @@ FRAME, BARRED = re.compile(r"\+-+\+ *"), re.compile(r"\|(.*)\| *")
 class Puzzle(ABC):
     """A puzzle family with its size: a frozen dataclass whose fields are the entries of dataset.json's `task`.
 
-    A family states `name`, `characters`, `grid_shape` and `solved`, and is entered in `datasets_gen.puzzles.FAMILIES`
-    under its name. N examples of S cells are arrays (N, S) of tokens; token 0 pads. `relations`: the instances of each
-    example, (N, M, 1 + C + P) or of one (M, 1 + C + P), see datasets_gen/layout.py; families with fixed rules have
-    none.
+    A family states `name`, `characters`, `grid_shape` and, where it `judges`, `solved`; it is entered under its name in
+    `datasets_gen.puzzles.FAMILIES`. N examples of S cells are arrays (N, S) of tokens; token 0 pads. `relations`: the
+    instances of each example, (N, M, 1 + C + P) or of one (M, 1 + C + P), see datasets_gen/layout.py; families with
+    fixed rules have none.
     """
 
     name: ClassVar[str]
@@ -31,7 +31,8 @@ class Puzzle(ABC):
     several = False  # may a question have several right answers, which the rules tell? Else its label is the only one
     fills: ClassVar[Mapping[int, str]] = {}  # the colour, #rrggbb, of each token that a picture shows by colour
     causal = False  # is a cell's label the token after it?
-    open_cells = "._ "  # the characters of cells that a question leaves open
+    repeats = True  # does an answer repeat the cells that its question fixes? If not, a question fixes none
+    outside: int | None = None  # the token that means what the region beyond the board means too
     passed = " \t\r\n"  # what may stand between the cells of a typed board
     marks: tuple[int, ...] = ()  # what each further token of `marked` counts as in an answer
     end: int | None = None  # the token that ends a generated answer; None: answers are not generated
@@ -46,9 +47,9 @@ class Puzzle(ABC):
     def grid_shape(self) -> tuple[int, int]:
         """(rows, columns) of the board; one row for text."""
 
-    @abstractmethod
     def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N, S), (N, S) -> (N,) bool: the answer keeps what the question fixes and obeys every rule."""
+        raise NotImplementedError(f"no rule tells a right answer of {self.name}")
 
     @property
     def rules(self) -> str:
@@ -83,7 +84,7 @@ class Puzzle(ABC):
     @property
     def structure(self) -> Structure:
         """Grid, groups and interchangeable symbols, as far as the family has them."""
-        return Structure(grid=self.grid_shape)
+        return Structure(grid=self.grid_shape, outside=self.outside)
 
     @property
     def task(self) -> dict[str, Any]:
@@ -127,9 +128,10 @@ class Puzzle(ABC):
         return answers
 
     def given(self, question: np.ndarray) -> np.ndarray:
-        """(S,) bool: the cells that a question (S,) fixes and a drawing sets apart; by default all but open ones."""
-        fixed = np.array([character not in self.open_cells for character in self.characters])
-        return fixed[question]
+        """(S,) bool: the cells that a question (S,) fixes and a drawing sets apart: all but open ones."""
+        if not self.repeats:
+            return np.zeros(question.shape, bool)
+        return np.array([character not in "._ " for character in self.characters])[question]
 
     def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """What a drawing shows of a question (S,) and the answers after each step (T, S): (T + 1, S) tokens."""

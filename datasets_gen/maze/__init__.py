@@ -12,7 +12,7 @@ import numpy as np
 from datasets_gen.family import SquareBoard, drawn_lines, unframed
 from datasets_gen.layout import DatasetError
 from datasets_gen.maze.paths import FREE, GOAL, PATH, START, WALL, on_shortest_paths, solve
-from datasets_gen.structure import GridSymmetry, Structure
+from datasets_gen.structure import GridSymmetry
 
 READ = {"#": WALL, " ": FREE, ".": FREE, "S": START, "G": GOAL, "o": PATH}
 CELLS = "type '#' for a wall, ' ' or '.' for a free cell, S, G, and o for the path"
@@ -34,6 +34,7 @@ class Maze(SquareBoard):
     rules = "every label is the shortest path that the tie-break chooses"
     characters = "?# SGo"
     marks = (FREE,)
+    outside = WALL  # as through a wall, no path leads beyond the edge
     glyphs = "   SG "
     fills: ClassVar[dict[int, str]] = {WALL: "#6a6f78", START: "#3a9d6a", GOAL: "#d1495b", PATH: "#2f74b5"}
 
@@ -48,11 +49,6 @@ class Maze(SquareBoard):
             bands=1, rows_per_band=self.size, stacks=1, columns_per_stack=self.size,
             transpose=False, relabel=(FREE, FREE), moves=False, turns=True, keeps_label=False,
         )  # fmt: skip
-
-    @property
-    def structure(self) -> Structure:
-        """The grid; beyond its edge no path leads, as through a wall."""
-        return Structure(grid=self.grid_shape, outside=WALL)
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The first broken rule, or where the answer differs from the tie-broken path."""

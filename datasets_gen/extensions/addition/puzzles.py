@@ -45,6 +45,7 @@ class Addition(Puzzle):
     name = "addition"
     characters = CHARACTERS
     end = EOS
+    repeats = False
     rating_name = "digits of the longest operand"
 
     def __post_init__(self) -> None:
@@ -184,10 +185,6 @@ class Addition(Puzzle):
         ended = np.cumsum(moved[:, prompt:] == EOS, axis=1) - (moved[:, prompt:] == EOS) > 0
         moved[:, prompt:][ended] = PAD
         return moved
-
-    def given(self, question: np.ndarray) -> np.ndarray:
-        """(S,) bool: none: a model is not asked to repeat the question."""
-        return np.zeros(question.shape, bool)
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) uint64, equal for the same numbers in any order."""

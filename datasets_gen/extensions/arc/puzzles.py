@@ -12,7 +12,6 @@ import numpy as np
 from datasets_gen.family import SquareBoard, drawn_lines, unframed
 from datasets_gen.layout import DatasetError
 from datasets_gen.puzzles import FAMILIES, PUBLISHED
-from datasets_gen.structure import Structure
 
 SIDE = 30  # the largest grid's
 PAD, EOS, FIRST_COLOUR = 0, 1, 2
@@ -81,18 +80,15 @@ class Arc(SquareBoard):
     characters = DIGITS
     glyphs = DIGITS[:FIRST_COLOUR] + " " * len(COLOURS)
     fills: ClassVar[dict[int, str]] = dict(enumerate(COLOURS, FIRST_COLOUR))
-    judges = False
+    judges = False  # only the solution of the task does, see `vote`
+    repeats = False  # the answer is another grid
+    outside = PAD
     symmetry = None  # the identifier fixes the augmentation
     rules = "every question and every label is a grid bounded by ends"
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= SIDE:
             raise DatasetError(f"ARC boards of {self.size}x{self.size} cells; give 1 to {SIDE}")
-
-    @property
-    def structure(self) -> Structure:
-        """The grid; colours are not interchangeable, since the identifier fixes them."""
-        return Structure(grid=self.grid_shape, outside=PAD)
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """What is wrong with the first of the boards (S,), (S,) that does not hold a grid bounded by ends."""
@@ -108,14 +104,6 @@ class Arc(SquareBoard):
                     f"the {name} is no grid bounded by ends: token {tokens[wrong][0]} at {self.place(wrong.argmax())}"
                 )
         return None
-
-    def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """No rule tells a right answer: only the task's own solution does."""
-        raise DatasetError("an ARC answer cannot be judged without its solution; see datasets_gen.extensions.arc.vote")
-
-    def given(self, question: np.ndarray) -> np.ndarray:
-        """(S,) bool: none: the answer is another grid."""
-        return np.zeros(question.shape, bool)
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics (N,) by name."""

@@ -27,6 +27,7 @@ class Text(Puzzle):
     name = "text"
     characters = ""  # tokens are no characters
     judges = False  # no rule tells a right continuation
+    repeats = False
     rules = "every label is the token after its cell"
 
     @property
@@ -49,27 +50,11 @@ class Text(Puzzle):
         """One row of cells."""
         return 1, self.window
 
-    def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """Never asked: no rule tells (`judges`)."""
-        raise NotImplementedError
-
-    def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) bool: every scored label but the last is the next token of the window."""
-        return np.logical_not(self._wrong(questions, answers).any(1))
-
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """Where the labels are not the tokens after the cells."""
-        wrong = self._wrong(question, answer)
+        """Where a scored label is not the token after its cell; the last one follows the window and is not checked."""
+        labels, after = answer[:-1], question[1:]
+        wrong = (labels != 0) & (after != 0) & (labels != after)
         return f"the label of cell {int(wrong.argmax())} is not the token after it" if wrong.any() else None
-
-    def _wrong(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """(…, S − 1) bool: labels that are not the next token, where the window holds it."""
-        labels, after = answers[..., :-1], questions[..., 1:]
-        return (labels != 0) & (after != 0) & (labels != after)
-
-    def given(self, question: np.ndarray) -> np.ndarray:
-        """(…, S) bool: none: a model is not asked to repeat the text."""
-        return np.zeros(question.shape, bool)
 
     def bytes_of(self, tokens: np.ndarray) -> int:
         """The UTF-8 bytes of the text of tokens (n,)."""

@@ -139,7 +139,9 @@ class LoopedModel(LaidOut):
         self.positions = (
             Embedding(config.positions_of(shape), width, config.init_std) if config.positions == "learned" else None
         )
-        self.prelude, self.block, self.coda = map(self._layers, (config.prelude, config.num_layers, config.coda))
+        self.prelude, self.block, self.coda = (
+            Layers([self._layer() for _ in range(count)]) for count in (config.prelude, config.num_layers, config.coda)
+        )
         self.inter_loop_norm = self._norm() if "norm" in config.between else None
         self.damping = nn.Parameter(torch.tensor(2.0)) if "damping" in config.between else None
         self.final_norm = self._norm(config.final_norm) if config.readout != "raw" else None
@@ -151,9 +153,6 @@ class LoopedModel(LaidOut):
 
     def _norm(self, kind: NormKind | None = None) -> Norm:
         return Norm(self.config.hidden_size, kind or self.config.norm, NORM_EPS[self.config.block])
-
-    def _layers(self, count: int) -> Layers:
-        return Layers([self._layer() for _ in range(count)])
 
     def _layer(self) -> TransformerBlock | StructuredLayer:
         c = self.config
