@@ -192,10 +192,10 @@ def trained(tiny: Config, tmp_path: Path) -> tuple[Reasoner, PuzzleData]:
 @pytest.fixture(scope="session")
 def whole(sudoku_4x4: Path) -> dict:
     """results.json of every evaluation that there is, of 12 puzzles in 5 steps, 2 of them trained; a training curve."""
-    from report.test_report import EVERYTHING, read
+    from evaluators import read_set
 
     curve = {"loss": [[2, 3.0], [4, 0.5]], "exact": [[4, 0.25]], "monitor/exact": [[2, 0.0], [4, 0.5]]}
-    return read(sudoku_4x4, 5, EVERYTHING) | {"precision": "bfloat16", "training": curve}
+    return read_set(sudoku_4x4, 5) | {"precision": "bfloat16", "training": curve}
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Small models, and evaluations of them, for several test files."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,17 +11,34 @@ from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator, evaluate
 from reason.evaluation.suite import consumers_of
 from reason.models import RecursiveConfig, Shape, build_model
-from reason.models.base import Batch
+from reason.models.base import Batch, ModelConfig
+
+ABOUT = {  # what results.json says of a run
+    "run": "runs <x> $a$", "preset": "p", "dataset": "data/set", "split": "test", "parameters": 10,
+    "checkpoint_step": 4, "weights": "ema", "precision": "float32", "device": "cpu", "version": "0",
+    "fingerprint": "f0",
+}  # fmt: skip
 
 
-def evaluator_of(model: Any, data: PuzzleData, steps: int, batch_size: int, **changes: Any) -> Evaluator:
+def evaluator_of(
+    model: Any, data: PuzzleData, steps: int, batch_size: int = 5, trained: int = 3, **changes: Any
+) -> Evaluator:
     settings = EvaluationConfig(steps=steps, batch_size=batch_size, **changes)
-    return Evaluator(model, data, settings, trained_steps=3, progress=False)
+    return Evaluator(model, data, settings, trained, progress=False)
 
 
-def read(*arguments: Any, **changes: Any) -> dict[str, Any]:
-    evaluator = evaluator_of(*arguments, **changes)
-    return evaluate(evaluator, consumers_of(evaluator))
+def read(model: Any, data: PuzzleData, steps: int, batch_size: int = 5, trained: int = 3, **changes: Any) -> dict:
+    """results.json of a model."""
+    evaluator = evaluator_of(model, data, steps, batch_size, trained, **changes)
+    return ABOUT | {"steps": steps, "trained_steps": trained} | evaluate(evaluator, consumers_of(evaluator))
+
+
+def read_set(directory: Path, steps: int, config: ModelConfig | None = None, **changes: Any) -> dict:
+    """results.json of the smallest model, or of another, of whose steps two are trained."""
+    data = PuzzleData(directory, "test")
+    torch.manual_seed(0)
+    model = small(data.shape) if config is None else build_model(config, data.shape)
+    return read(model, data, steps, trained=2, **changes)
 
 
 def small(shape: Shape, dtype: torch.dtype = torch.float32, **changes: Any) -> Any:

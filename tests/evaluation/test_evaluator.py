@@ -12,7 +12,6 @@ import pytest
 import torch
 from evaluators import counting, evaluator_of, read, small
 from rich.console import Console
-from test_report import MORE
 
 from datasets_gen.structure import Structure
 from reason.config.describe import halting_read
@@ -20,15 +19,7 @@ from reason.config.overrides import derive
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import STUDIES, EvaluationConfig, Study
-from reason.evaluation.evaluator import (
-    Columns,
-    Consumer,
-    Evaluator,
-    PuzzleSeeds,
-    StepColumns,
-    default_steps,
-    evaluate,
-)  # fmt: skip
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator, PuzzleSeeds, StepColumns, default_steps, evaluate
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.studies.by_step import Rules, halt_signal
 from reason.evaluation.suite import CONSUMERS, SECTIONS, consumers_of, print_results, write_report
@@ -65,13 +56,11 @@ def test_one_pass_equals_a_loop_over_puzzles(trained: Trained) -> None:
     assert got["cell_by_step"][0] > 0
 
 
-@pytest.mark.parametrize(
-    ("share", "count", "low", "high"),
-    [(0.0, 10, 0.0, 0.2775), (0.5, 10, 0.2366, 0.7634), (1.0, 10, 0.7225, 1.0), (0.95, 1000, 0.9347, 0.9618)],
-)
-def test_wilson_interval(share: float, count: int, low: float, high: float) -> None:
+def test_wilson_interval() -> None:
     """Against values computed by hand from (p̂ + z²/2n ± z√(p̂(1−p̂)/n + z²/4n²))/(1 + z²/n), z = 1.959964."""
-    assert wilson_interval(share, count) == pytest.approx((low, high), abs=2e-4)
+    by_hand = {(0.0, 10): (0.0, 0.2775), (0.5, 10): (0.2366, 0.7634), (0.95, 1000): (0.9347, 0.9618)}
+    for (share, count), interval in by_hand.items():
+        assert wilson_interval(share, count) == pytest.approx(interval, abs=2e-4)
 
 
 def test_long_curves_are_shown_at_telling_steps() -> None:
@@ -215,7 +204,7 @@ def test_a_consumer_of_ones_own_takes_every_road(
     model, data = trained
     monkeypatch.setattr("reason.evaluation.suite.CONSUMERS", CONSUMERS | {Norms: lambda _: True})
     monkeypatch.setattr("reason.evaluation.suite.SECTIONS", (*SECTIONS, NORMS))
-    results = MORE | {"steps": 4, "trained_steps": 3} | read(model, data, 4, 5)
+    results = read(model, data, 4)
     with torch.no_grad():
         records = list(unroll(model, data.take(torch.arange(len(data))), 2))
     expected = [record.state[0].flatten(1).norm(dim=1).mean().item() for record in records]
@@ -253,22 +242,15 @@ def test_larger_boards_have_more_steps_where_none_are_asked_for() -> None:
     assert default_steps(4, Shape(seq_len=9, vocab_size=6), grid(1, 9)) == 8
 
 
-@pytest.mark.parametrize(
-    ("changes", "read"),
-    [({}, "bce"), ({"rollout.halting": "none"}, "none"), ({"rollout.halting": "none", "loss.weights.q_halt": 0}, None)],
-)
-def test_the_head_is_read_where_a_loss_trains_it(changes: dict[str, Any], read: Any) -> None:
-    assert halting_read(derive(preset("sudoku-4x4").config(), changes)) == read
-    readout = Readout(torch.zeros(1, 4, 6), q_halt=torch.ones(1))
-    assert (exact_logit(readout, read) is None) == (read is None)
-
-
-def test_under_q_learning_it_is_compared_with_going_on() -> None:
-    """Of the q of exactness alone it is the trained probability."""
+def test_the_head_is_read_where_a_loss_trains_it() -> None:
+    """Under Q-learning it is compared with going on; of the q of exactness alone it is the trained probability."""
+    off = {"rollout.halting": "none"}
+    for changes, trained in (({}, "bce"), (off, "none"), (off | {"loss.weights.q_halt": 0}, None)):
+        assert halting_read(derive(preset("sudoku-4x4").config(), changes)) == trained
     both = Readout(torch.zeros(3, 16, 6), torch.full((3,), 4.0), torch.full((3,), 4.0))
     assert exact_logit(both, "q-learning").tolist() == halt_signal(both, "bce").tolist() == [4.0] * 3
     assert halt_signal(both, "q-learning").tolist() == [0.0] * 3
-    assert halt_signal(both, None) is None
+    assert halt_signal(both, None) is exact_logit(both, None) is None
 
 
 def columns(model: Reasoner, data: PuzzleData, batch_size: int, **settings: Any) -> Columns:

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import reference
-import test_report as pages
 import torch
-from evaluators import counting, evaluator_of, read
+from evaluators import counting, evaluator_of, read, read_set
 from test_evaluator import parts_join
+from test_report import check
 
 from reason.data import PuzzleData
-from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.suite import CONSUMERS
 from reason.extensions.looped.model import LoopedConfig
@@ -90,9 +89,8 @@ def test_two_processes_keep_what_one_does(sums: PuzzleData) -> None:
 
 @pytest.mark.drawn
 def test_every_part_on_the_page(sums: PuzzleData, tmp_path: Path) -> None:
-    settings = EvaluationConfig(studies="caches,blind_spot", batch_size=5)
     config = LoopedConfig(hidden_size=8, num_heads=1, expansion=1, gate="position")
-    results = pages.read(sums.directory, 3, settings, config)
+    results = read_set(sums.directory, 3, config, studies="caches,blind_spot")
     assert results["halted_by_step"] is None  # there is no head
-    assert "halting head know" not in pages.check(tmp_path, results)
+    assert "halting head know" not in check(tmp_path, results)
     assert {path.name for path in tmp_path.glob("*.png")} >= {"exits.png", "blind_spot.png"}

@@ -1,5 +1,6 @@
 """What the studies share: who pays, random numbers of each puzzle, the page of all of them."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,29 +10,28 @@ import numpy as np
 import pytest
 import torch
 from conftest import output, refusal
-from evaluators import counting, evaluator_of, read, small
+from evaluators import counting, evaluator_of, read, read_set, small
 from test_evaluator import columns, parts_join, read_by_one_graph
 from test_relations_of_sets import written
-from test_report import MORE, SMALL, check, results_of
-from test_report import read as read_set
+from test_report import check
 
 from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.evaluation.config import STUDIES, EvaluationConfig
+from reason.evaluation.config import STUDIES
 from reason.evaluation.evaluator import evaluate
 from reason.evaluation.suite import consumers_of, sections_of
 from reason.extensions.studies import dynamics
-from reason.models import build_model
 
 Trained = tuple[Any, PuzzleData]
-EVERYTHING = {"studies": "restarts=2:symmetry,policies,probes"}
 
 
-@pytest.fixture(autouse=True)
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spectra take most of the time; tests/extensions/studies/test_studies_report.py has them."""
-    monkeypatch.setattr(dynamics, "PROBED", 2)
-    monkeypatch.setattr(dynamics, "SPECTRA", 0)
+@pytest.fixture(scope="module", autouse=True)
+def few() -> Iterator[None]:
+    """Spectra take most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dynamics, "PROBED", 2)
+        patch.setattr(dynamics, "SPECTRA", 1)
+        yield
 
 
 @pytest.fixture
@@ -100,18 +100,13 @@ def test_dynamics_are_those_of_the_pass_and_draw_from_the_seed(random: Trained) 
     assert found[0]["returns"] != found[2]["returns"]
 
 
-ALL = EvaluationConfig(studies="policies,restarts=3,probes", batch_size=5)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_spectra() -> None:
-    dynamics.PROBED, dynamics.SPECTRA = 2, 1
+ALL = "policies,restarts=3,probes"
 
 
 @pytest.fixture(scope="module")
 def studied(sudoku_4x4: Path) -> dict:
     """results.json of every study, of 12 puzzles in 5 steps, 2 of them trained."""
-    return read_set(sudoku_4x4, 5, ALL) | {"precision": "bfloat16", "training": {"loss": [[2, 3.0], [4, 0.5]]}}
+    return read_set(sudoku_4x4, 5, studies=ALL) | {"precision": "bfloat16", "training": {"loss": [[2, 3.0], [4, 0.5]]}}
 
 
 @pytest.mark.drawn
@@ -137,19 +132,19 @@ def test_everything(studied: dict, tmp_path: Path) -> None:
 
 
 def test_a_puzzle_without_symmetry(sums: PuzzleData, tmp_path: Path) -> None:
-    settings = ALL.model_copy(update={"studies": ("policies", "restarts=3")})
-    results = read_set(sums.directory, 3, settings)
+    results = read_set(sums.directory, 3, studies="policies,restarts=3")
     assert list(results["restarts"]) == ["initial", "noise"]
     check(tmp_path, results)
     with pytest.raises(ConfigError, match="no symmetry; type restarts=2:initial"):
-        read_set(sums.directory, 1, EvaluationConfig(studies="restarts=2:symmetry"))
+        read_set(sums.directory, 1, studies="restarts=2:symmetry")
 
 
 @pytest.mark.drawn
 def test_a_state_that_overflows(sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = PuzzleData(sudoku_4x4, "test")
-    model = build_model(SMALL, data.shape)
+    model = small(data.shape)
     monkeypatch.setattr(type(model), "step", lambda self, state, x: type(state)(*(1e160 * z for z in state)))
-    results = MORE | {"steps": 3, "trained_steps": 2} | results_of(model, data, ALL, 3, 2)
+    results = read(model, data, 3, studies=ALL)
+    assert results["residual_by_step"][-1] is None
     assert {puzzle["end"] for puzzle in results["dynamics"]["puzzles"]} == {"divergence"}
     check(tmp_path, results)

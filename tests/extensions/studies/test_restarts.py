@@ -11,18 +11,16 @@ from evaluators import evaluator_of, small
 from datasets_gen.maze.paths import solve
 from reason.context import Context
 from reason.data import PuzzleData
-from reason.evaluation.config import EvaluationConfig
-from reason.evaluation.evaluator import Accuracy, Columns, Evaluator
+from reason.evaluation.evaluator import Accuracy, Columns
 from reason.evaluation.studies.by_step import Rules, Signals
 from reason.extensions.studies import restarts as R
 from reason.models.base import Batch, Readout, Reasoner
 
 
 def tries_at(
-    model: Reasoner, data: PuzzleData, steps: int, count: int, vary: str, batch_size: int, **changes: object
+    model: Reasoner, data: PuzzleData, steps: int, count: int, vary: str, batch_size: int
 ) -> tuple[Columns, Columns]:
-    settings = EvaluationConfig(steps=steps, studies=f"restarts={count}:{vary}", batch_size=batch_size, **changes)
-    evaluator = Evaluator(model, data, settings, steps, progress=False)
+    evaluator = evaluator_of(model, data, steps, batch_size, studies=f"restarts={count}:{vary}")
     with torch.no_grad():
         consumers = [Accuracy(evaluator), Rules(evaluator), Signals(evaluator), R.Restarts(evaluator)]
         seen, _ = evaluator.observe(consumers)
