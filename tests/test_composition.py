@@ -1,4 +1,4 @@
-"""Everything composes, or refuses: each model trains one tiny step with each term, or the config says why not."""
+"""Everything composes, or the config says why not (test_config.py): each model trains one step with each term."""
 
 import math
 from pathlib import Path
@@ -8,7 +8,6 @@ from conftest import trainer_of
 
 from reason.config.overrides import override
 from reason.config.schema import Config
-from reason.errors import ConfigError
 from reason.losses import TERMS as LOSS_TERMS
 
 MODELS = {
@@ -36,16 +35,10 @@ BALANCED = {"balance.kind": "alg-grad-norm", "loss.rows": "2"}
 CYCLES = {"model.h_cycles": "1", "model.l_cycles": "2"}
 
 
-@pytest.fixture
-def base(model: str, tiny: Config) -> Config:
-    """The model in tiny's sizes, on its set."""
-    return override(tiny, CYCLES | MODELS[model])
-
-
 @pytest.mark.parametrize("balance", [{}, BALANCED], ids=["fixed", "balanced"])
 @pytest.mark.parametrize("model", MODELS)
-def test_each_model_with_all_its_terms(model: str, balance: dict[str, str], base: Config, tmp_path: Path) -> None:
-    trains(base, TERMS, balance, tmp_path)
+def test_each_model_with_all_its_terms(model: str, balance: dict[str, str], tiny: Config, tmp_path: Path) -> None:
+    trains(override(tiny, CYCLES | MODELS[model]), TERMS, balance, tmp_path)
 
 
 def trains(base: Config, terms: dict[str, dict[str, str]], balance: dict[str, str], run: Path) -> None:
@@ -55,15 +48,3 @@ def trains(base: Config, terms: dict[str, dict[str, str]], balance: dict[str, st
     assert math.isfinite(trainer.optimizer_step().item())
     losses = trainer.meters.read()
     assert [term for term in terms if not math.isfinite(losses[f"loss/{term}"])] == []
-
-
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"model.noise": "additive", "model.integrator": "heun"}, r"type model\.noise=none"),
-    ({"model.equation": "averaged", "model.states": "1"}, r"model\.equation=impulse"),
-    ({"rollout.loops.count": "2"}, r"type model\.gradient=all-cycles"),
-])  # fmt: skip
-def test_what_does_not_compose_says_so_at_the_start(
-    changes: dict[str, str], words: str, tiny: Config, tmp_path: Path
-) -> None:
-    with pytest.raises(ConfigError, match=words):
-        trainer_of(override(tiny, changes), tmp_path)

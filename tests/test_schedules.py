@@ -7,11 +7,9 @@ import pytest
 from conftest import trainer_of
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from reason.config.overrides import override
 from reason.config.schema import Config
-from reason.errors import ConfigError
 from reason.settings.schedules import ScheduleConfig
 from reason.training.log import read_metrics
 
@@ -20,8 +18,9 @@ def course(schedule: ScheduleConfig, steps: int = 10) -> list[float]:
     return [schedule.factor(step, steps) for step in range(steps)]
 
 
-def test_constant_after_a_linear_warm_up() -> None:
+def test_constant_after_a_linear_warm_up_and_piecewise() -> None:
     assert course(ScheduleConfig(warmup_steps=4)) == [0.25, 0.5, 0.75] + [1.0] * 7
+    assert course(ScheduleConfig(points=((0, 0), (0.3, 1), (0.6, 0.5)))) == [0] * 3 + [1] * 3 + [0.5] * 4
 
 
 def test_cosine_over_a_part_of_the_run() -> None:
@@ -40,10 +39,6 @@ def test_exponential_over_a_part_of_the_run_then_another_share() -> None:
     assert factors == pytest.approx([1, math.sqrt(0.5), 0.5, 0.3, 0.3], rel=1e-4)
 
 
-def test_piecewise_enters_late_and_falls() -> None:
-    assert course(ScheduleConfig(points=((0, 0), (0.3, 1), (0.6, 0.5)))) == [0] * 3 + [1] * 3 + [0.5] * 4
-
-
 @given(
     kind=st.sampled_from(["cosine", "exponential"]),
     warmup=st.integers(0, 30),
@@ -59,26 +54,6 @@ def test_a_course_rises_once_and_then_never(kind: str, warmup: int, floor: float
     assert all(0 < share <= 1 for share in shares)
     assert shares[:warmup] == sorted(shares[:warmup])
     assert shares[warmup:] == sorted(shares[warmup:], reverse=True)
-
-
-@pytest.mark.parametrize(("settings", "words"), [
-    ({"kind": "exponential"}, "min_ratio=0.1"),
-    ({"points": ((0.5, 1), (0.5, 0))}, "must rise in position"),
-])  # fmt: skip
-def test_what_is_no_course_is_refused_with_the_mend(settings: dict[str, object], words: str) -> None:
-    with pytest.raises(ValidationError, match=words):
-        ScheduleConfig(**settings)
-
-
-@pytest.mark.parametrize(("schedules", "words"), [
-    ('{"lmm": {}}', "needs the loss term lmm"),
-    ('{"q_continue": {"warmup_steps": 3}}', r"type loss\.weights\.q_continue=1"),
-    ('{"lm": {"kind": "stairs"}}', r"loss\.schedules\.lm\.kind"),
-    ("soon", r"loss\.schedules=soon: input should be a valid dictionary"),
-])  # fmt: skip
-def test_schedules_from_the_command_line_are_checked(schedules: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        override(Config(), {"loss.weights.q_halt": "0", "rollout.halting": "none", "loss.schedules": schedules})
 
 
 def test_a_term_that_enters_late_is_not_evaluated_before(tiny: Config, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from conftest import pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,33 +25,59 @@ READ = {
 }
 
 
+LOCAL, GROUPS = (f"model.mixer={mixer} model.positions=none model.puzzle_emb_len=0" for mixer in ("local", "groups"))
+
+
 def test_values_are_read_as_their_setting_is_typed() -> None:
     found = leaves(override(Config(), {key: typed for key, (typed, _) in READ.items()}).model_dump())
     assert {key: found[key] for key in READ} == {key: value for key, (_, value) in READ.items()}
     assert Config().optimizer.lr == 1e-4  # nothing shared was changed
 
 
-@pytest.mark.parametrize(("key", "value", "words"), [
-    ("optimizer.lrr", "1", "did you mean optimizer.lr=1?"),
-    ("model.H_cycles", "3", "did you mean model.h_cycles=3?"),
-    ("optimizer.learning_rate", "3", "did you mean optimizer.lr=3?"),
-    ("optimizer.learning", "3", "unknown setting optimizer.learning; see: python train.py --help optimizer"),
-    ("nonsense.at.all", "3", "unknown setting nonsense.at.all; sections are data, model"),
-    ("optimizer", "3", "optimizer is a section; type one of its keys"),
-    ("optimizer.lr", "fast", "optimizer.lr=fast: input should be a valid number"),
-    ("model.mixer", "conv", "a mixer is attention, mlp, local, groups"),
-    ("training.precision", "fp8", "'auto', 'fp32', 'bf16', 'fp16', 'amp', 'amp-bf16' or 'amp-fp16'"),
-    ("model.num_heads", "7", "512 does not divide into 7 heads"),
-    ("device", "tpu", "auto, cpu, mps, cuda"),
-    pytest.param("optimizer.lr", '{"a":' * 4000 + "1" + "}" * 4000, 'optimizer.lr={"a":', id="deep"),
-    ("loss.weights.q_continue", "0.5", "type rollout.halting=q-learning"),
-    ("loss.weights.lm", "nan", "finite number"),
-    ("rollout.carry", "fresh", "type rollout.accum_steps=16"),
-    ("rollout.halting", "q-learning", "type loss.weights.q_continue=1"),
+@pytest.mark.parametrize(("typed", "words"), [
+    ("optimizer.lrr=1", "did you mean optimizer.lr=1?"),
+    ("model.H_cycles=3", "did you mean model.h_cycles=3?"),
+    ("optimizer.learning_rate=3", "did you mean optimizer.lr=3?"),
+    ("optimizer.learning=3", "unknown setting optimizer.learning; see: python train.py --help optimizer"),
+    ("nonsense.at.all=3", "unknown setting nonsense.at.all; sections are data, model"),
+    ("optimizer=3", "optimizer is a section; type one of its keys"),
+    ("optimizer.lr=fast", "optimizer.lr=fast: input should be a valid number"),
+    ("model.mixer=conv", "a mixer is attention, mlp, local, groups"),
+    ("training.precision=fp8", "'auto', 'fp32', 'bf16', 'fp16', 'amp', 'amp-bf16' or 'amp-fp16'"),
+    ("model.num_heads=7", "512 does not divide into 7 heads"),
+    ("device=tpu", "auto, cpu, mps, cuda"),
+    pytest.param("optimizer.lr=" + '{"a":' * 4000 + "1" + "}" * 4000, 'optimizer.lr={"a":', id="deep"),
+    ("loss.weights.q_continue=0.5", "type rollout.halting=q-learning"),
+    ("loss.weights.lm=nan", "finite number"),
+    ("rollout.carry=fresh", "type rollout.accum_steps=16"),
+    ("rollout.halting=q-learning", "type loss.weights.q_continue=1"),
+    ("rollout.accum_steps=2", "accum_steps=2 has no effect under carry=persistent"),
+    ("rollout.loops.count=2", "type model.gradient=all-cycles"),
+    ("model.hidden_size=10 model.num_heads=4", "10 does not divide into 4 heads"),
+    ("model.hidden_size=6 model.num_heads=2", "divisible by 2"),
+    ("model.mixer=mlp", "model.positions=none"),
+    ("model.states=1 model.separate_networks=true", "model.separate_networks=false"),
+    ("model.noise=additive model.integrator=heun", "type model.noise=none"),
+    ("model.equation=averaged model.states=1", "model.equation=impulse"),
+    ("model.mixer=local", "type model.positions=none"),
+    (f"{LOCAL} model.puzzle_emb_len=4", "type model.puzzle_emb_len=0"),
+    (f"{LOCAL} model.open_only=true model.noise=additive", "model.open_only=false"),
+    ("model.positions=rotary-2d model.hidden_size=12 model.num_heads=2", "divisible by 4"),
+    (f"{GROUPS} model.open_only=true", "type model.symbols=true"),
+    (f"{GROUPS} model.symbols=true model.open_only=true model.noise=additive", "type model.noise=multiplicative"),
+    (f"{GROUPS} model.h_cycles=2 model.l_cycles=2 model.gradient=7", "exceeds the 6 calls of a step"),
+    ('balance.targets={"lm":2}', "balance.kind=alg-grad-norm"),
+    ('balance.kind=alg-grad-norm balance.targets={"rep_x":2}', "type loss.weights.rep_x=1"),
+    ('loss.schedules={"lmm":{}}', "needs the loss term lmm"),
+    ('loss.schedules={"rep_x":{"warmup_steps":3}}', "type loss.weights.rep_x=1"),
+    ('loss.schedules={"lm":{"kind":"stairs"}}', "loss.schedules.lm.kind"),
+    ('loss.schedules={"lm":{"kind":"exponential"}}', "min_ratio=0.1"),
+    ('loss.schedules={"lm":{"points":[[0.5,1],[0.5,0]]}}', "must rise in position"),
+    ("loss.schedules=soon", "loss.schedules=soon: input should be a valid dictionary"),
 ])  # fmt: skip
-def test_errors_say_value_reason_and_mend(key: str, value: str, words: str) -> None:
+def test_errors_say_value_reason_and_mend(typed: str, words: str) -> None:
     with pytest.raises(ConfigError) as error:
-        override(Config(), {key: value})
+        override(Config(), pairs(typed))
     assert words in str(error.value)
 
 

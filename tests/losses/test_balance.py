@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from reason.config.overrides import override
 from reason.config.schema import Config
-from reason.errors import ConfigError
 from reason.losses import LossConfig, LossWeights
 from reason.losses.balance import AlgGradNorm, BalanceConfig, measured
 from reason.settings.schedules import ScheduleConfig
@@ -181,12 +180,3 @@ def test_a_training_with_all_eight_terms_and_a_frozen_embedding(tiny: Config, tm
     assert lines[3]["weight/rep_x"] == lines[2]["weight/rep_x"]
     assert lines[3]["weight/lm"] != lines[2]["weight/lm"]
     assert all(np.isfinite(value) for line in lines for value in line.values() if value is not None)
-
-
-@pytest.mark.parametrize(("settings", "words"), [
-    ({"balance.targets": '{"lm": 2}'}, r"balance\.kind=alg-grad-norm"),
-    ({"balance.kind": "alg-grad-norm", "balance.targets": '{"rep_x": 2}'}, r"rep_x, .* type loss\.weights\.rep_x=1"),
-])  # fmt: skip
-def test_what_cannot_be_balanced_is_refused(settings: dict[str, str], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        override(Config(), settings)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import reference
 import torch
-from pydantic import ValidationError
 from torch import Tensor
 
 from reason.models import RecursiveConfig, RecursiveModel, Shape
@@ -187,14 +186,3 @@ def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
     else:
         moved = model.step(state, x) if kind == "step" else model.path(state, x)[SMALL["l_cycles"]]
         torch.testing.assert_close(move(point), torch.stack(moved[:states], dim=1))
-
-
-@pytest.mark.parametrize(("settings", "words"), [
-    ({"hidden_size": 10, "num_heads": 4}, "num_heads"),
-    ({"hidden_size": 6, "num_heads": 2}, "divisible by 2"),
-    ({"mixer": "mlp"}, "model.positions=none"),
-    ({"states": 1, "separate_networks": True}, "model.separate_networks=false"),
-])  # fmt: skip
-def test_what_cannot_be_is_refused_with_the_mend(settings: dict[str, object], words: str) -> None:
-    with pytest.raises(ValidationError, match=words):
-        RecursiveConfig(**settings)
