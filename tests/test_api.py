@@ -73,8 +73,6 @@ def test_what_is_loaded_is_evaluated(run: reason.Run) -> None:
     assert (results["weights"], results["puzzles"], len(results["exact_by_step"])) == ("raw", 4, 2)
     assert (results["settings"]["model.h_cycles"], results["device"]) == (1, "cpu")
     assert (run.directory / "evaluation/loaded/results.json").is_file()
-    with pytest.raises(ConfigError, match=r"model\.hidden_size cannot change for a trained model"):
-        reason.load(run.directory, model={"hidden_size": 64})
 
 
 def test_the_callers_torch_is_left_as_it_was(sudoku_4x4: Path, tmp_path: Path) -> None:
@@ -114,11 +112,6 @@ def test_solving_is_what_the_command_prints(run: reason.Run, puzzle: Any) -> Non
     assert solved["question"] == ["1...", "..2.", "....", "...4"]
 
 
-def test_what_a_session_shows(run: reason.Run) -> None:
-    assert {*reason.__all__} <= {*dir(reason)}
-    assert repr(run) == f"Run(directory={run.directory!r}, step=4, weights='ema')"
-
-
 def test_a_set_from_arrays_trains(tmp_path: Path) -> None:
     """Copy the row; the last cell is not scored."""
     inputs = np.random.default_rng(0).integers(0, 3, (40, 5))
@@ -132,22 +125,14 @@ def test_a_set_from_arrays_trains(tmp_path: Path) -> None:
         trained.solve("1234")
 
 
-ARRAYS = {
-    "two shapes": (np.zeros((2, 3), int), np.zeros((2, 4), int), "whole numbers, both (N, S)"),
-    "label": (np.zeros((2, 3), int), np.full((2, 3), -1), "tokens are 0 or more"),
-    "large": (np.full((2, 3), 9), np.zeros((2, 3), int), "token 9 with vocab_size=4; give 10"),
-}
-
-
-@pytest.mark.parametrize("case", ARRAYS)
-def test_unfit_arrays_are_refused(case: str, tmp_path: Path) -> None:
-    inputs, labels, words = ARRAYS[case]
-    with pytest.raises(DatasetError, match=re.escape(words)):
-        reason.Dataset.from_arrays(tmp_path / "set", train=(inputs, labels), vocab_size=4)
-    assert not (tmp_path / "set").exists()
-
-
 BOARD = "1... .... .... ...."
+CELLS = np.zeros((2, 3), int)
+
+
+def arrays(inputs: np.ndarray, labels: np.ndarray) -> reason.Dataset:
+    return reason.Dataset.from_arrays("set", train=(inputs, labels), vocab_size=4)
+
+
 REFUSED: dict[str, tuple[Callable[[reason.Run, Path], object], str]] = {  # of a 4×4 model
     "a setting": (lambda run, data: reason.train("sudoku-4x4", data=data, model={"h_cyces": 9}), "model.h_cycles"),
     "labels": (lambda run, _: run.batch(np.zeros((2, 16), int), np.zeros((2, 15), int)), "labels of shape"),
@@ -155,6 +140,13 @@ REFUSED: dict[str, tuple[Callable[[reason.Run, Path], object], str]] = {  # of a
     "fractions": (lambda run, _: run.steps((1.5,) * 16, 1), "whole numbers (B, S) are needed, got float64"),
     "a token": (lambda run, _: run.steps((99,) * 16, 1), "token 99 is outside the model's 0..5"),
     "no try": (lambda run, _: run.solve(BOARD, restarts=0), "restarts=0: at least 1 is needed"),
+    "two shapes": (lambda *_: arrays(CELLS, np.zeros((2, 4), int)), "whole numbers, both (N, S)"),
+    "a label": (lambda *_: arrays(CELLS, CELLS - 1), "tokens are 0 or more"),
+    "a large token": (lambda *_: arrays(CELLS + 9, CELLS), "token 9 with vocab_size=4; give 10"),
+    "another model": (
+        lambda run, _: reason.load(run.directory, model={"hidden_size": 64}),
+        "model.hidden_size cannot c",
+    ),
     "weights": (lambda run, _: reason.load(run.directory, weights="best"), "evaluation.weights=best: "),
 }
 
@@ -163,6 +155,6 @@ REFUSED: dict[str, tuple[Callable[[reason.Run, Path], object], str]] = {  # of a
 def test_errors_are_those_of_the_commands(
     call: Callable[[reason.Run, Path], object], said: str, run: reason.Run, sudoku_4x4: Path, here: Path
 ) -> None:
-    with pytest.raises(ConfigError, match=re.escape(said)):
+    with pytest.raises((ConfigError, DatasetError), match=re.escape(said)):
         call(run, sudoku_4x4)
     assert list(here.iterdir()) == []

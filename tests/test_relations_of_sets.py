@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import make_set, output, refusal
+from conftest import make_set, output
 from survivors import same
 
 from datasets_gen.layout import DatasetError, Split, read_split, write_dataset
@@ -59,13 +59,13 @@ FAULTS = {  # what stands at an index of ROWS
 }
 
 
-@pytest.mark.parametrize("where", FAULTS)
-def test_instances_that_the_structure_does_not_allow_are_named(where: tuple[int, ...], tmp_path: Path) -> None:
-    rows = ROWS.copy()
-    rows[where] = FAULTS[where]
-    written(tmp_path / "set", rows)
-    with pytest.raises(DatasetError, match=r"instance \d of example 0 is none of the structure's relations"):
-        read_split(tmp_path / "set", "train")
+def test_instances_that_the_structure_does_not_allow_are_named(tmp_path: Path) -> None:
+    for number, (where, value) in enumerate(FAULTS.items()):
+        rows = ROWS.copy()
+        rows[where] = value
+        written(tmp_path / f"{number}", rows)
+        with pytest.raises(DatasetError, match=r"instance \d of example 0 is none of the structure's relations"):
+            read_split(tmp_path / f"{number}", "train")
     written(tmp_path / "fewer", ROWS[:1])
     with pytest.raises(DatasetError, match=r"has shape \(1, 3, 5\), \(2, M, 1 \+ 1 \+ cells\) expected"):
         read_split(tmp_path / "fewer", "train")
@@ -150,7 +150,3 @@ def test_a_marked_training_is_read_without_marks(here: Path) -> None:
     assert main(["evaluate", "run", "steps=2"]) == 0
     told = json.loads(output(["solve", "run", "S..\n.#.\n..G", "--json", "--restarts", "1"], status=None))
     assert told["task"] == {"name": "maze", "size": 3}
-
-
-def test_marks_are_of_mazes_and_of_a_head_that_has_them(sudoku_4x4: Path) -> None:
-    refusal(["train", "sudoku-4x4", f"data={sudoku_4x4}", "data.marks=true"], "holds no mazes; type data.marks=false")

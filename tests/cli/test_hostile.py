@@ -40,6 +40,7 @@ WORDS: list[tuple[Words, str]] = [
     (begin("training.steps=1" + "0" * 5000), "training.steps"),
     (begin("seed=99999999999999999999"), "seed"),
     (begin("init_from=\x1b[31m"), r"init_from=\x1b[31m holds control characters"),
+    (begin("data.marks=true"), "holds no mazes; type data.marks=false"),
     ("train sudoku-4x4 data=set,", "data=set, names an empty folder; type data=DIR"),
     ("train run=half data=other --resume", "other is not the set that half was started with"),
     ("train run=set --resume", "no run at set"),

@@ -1,7 +1,5 @@
 """reason solve and reason compare, as a person types them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools
@@ -20,6 +18,7 @@ from conftest import one_line, output, refusal
 from PIL import Image, ImageColor
 
 from datasets_gen.__main__ import main as generate
+from datasets_gen.maze import Maze
 from datasets_gen.pictures import EDGE, board_picture
 from datasets_gen.pictures import WRONG as RED
 from datasets_gen.sudoku import Sudoku
@@ -27,7 +26,6 @@ from reason.cli import main
 from reason.cli.presets import listing
 from reason.cli.solve import SETTING
 from reason.config.describe import keys_of
-from reason.data import STILL, Moved, draw_symmetries
 from reason.evaluation.studies import boards
 from reason.evaluation.studies.boards import Thought
 from reason.models.base import Batch, Readout
@@ -83,23 +81,6 @@ def test_every_kind_of_puzzle(name: str, runs: Path, tmp_path: Path, capsys: pyt
     assert shown
     main(["solve", str(runs / name), shown[1], "steps=1", "--restarts", "1", "--json"])  # what is printed can be typed
     assert json.loads(capsys.readouterr().out)["question"] == told["question"]
-
-
-def test_answers_under_symmetries_are_turned_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-
-    def copies(model: object, batch: Batch, steps: int, **_: object) -> Iterator[SimpleNamespace]:
-        seen.append(batch.inputs)
-        return (SimpleNamespace(answer=batch.inputs, readout=None) for _ in range(steps))
-
-    monkeypatch.setattr(boards, "unroll", copies)
-    monkeypatch.setattr(boards, "exact_logit", lambda readout, halting: None)
-    question = torch.randint(1, 11, (1, 81), generator=torch.Generator().manual_seed(0)).expand(5, -1)
-    moved = draw_symmetries(5, Sudoku(9).symmetry, torch.Generator().manual_seed(0))
-    batch = Batch(question, question, torch.zeros(5, dtype=torch.long))
-    thoughts = boards.think(torch.nn.Identity(), batch, 2, moved=moved)  # type: ignore[arg-type]
-    assert all((seen[0][row] != question[row]).any() for row in range(5))
-    assert all((thought.answers == question[0].numpy()).all() for thought in thoughts)
 
 
 @pytest.fixture
@@ -175,15 +156,21 @@ def test_a_file_of_puzzles(third: None, runs: Path, tmp_path: Path, capsys: pyte
 
 
 def test_a_maze_is_tried_under_its_eight_turns(monkeypatch: pytest.MonkeyPatch, runs: Path) -> None:
-    """And no more than once under each."""
-    seen = []
+    """No more than once under each, and its answers are turned back."""
+    seen, question, think = [], "S#..\n.#..\n....\n.#.G", boards.think
 
-    def thoughts(model: object, batch: Batch, *others: object, moved: Moved = STILL, **more: object) -> list[Thought]:
-        seen.append(moved.apply(batch.inputs))
-        return [Thought(np.ones((1, 16), np.uint8), None) for _ in batch.inputs]
+    def copies(model: object, batch: Batch, steps: int, **_: object) -> Iterator[SimpleNamespace]:
+        seen.append(batch.inputs)
+        yield from (SimpleNamespace(answer=batch.inputs, readout=Readout(None)) for _ in range(steps))
 
-    monkeypatch.setattr("reason.solve.think", thoughts)
-    words = ["solve", str(runs / "maze"), "S#..\n.#..\n....\n.#.G", "--restarts", "12", "--json"]
+    def turned_back(*given: object, **more: object) -> list[Thought]:
+        thoughts = think(*given, **more)
+        assert all((thought.answers == Maze(4).parse(question)).all() for thought in thoughts)
+        return thoughts
+
+    monkeypatch.setattr(boards, "unroll", copies)
+    monkeypatch.setattr("reason.solve.think", turned_back)
+    words = ["solve", str(runs / "maze"), question, "--restarts", "12", "--json"]
     assert json.loads(output(words, status=None))["restarts"] == 8
     assert len(torch.cat(seen).unique(dim=0)) == 8
 
@@ -283,20 +270,17 @@ def test_compare(
     refusal(["compare", both[0], "--out", str(out)], "holds no results")
 
 
-@pytest.mark.parametrize("columns", ["0", "30", "50"])
-def test_no_width_of_a_terminal_costs_a_word(
-    columns: str, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_width_of_a_terminal_costs_a_word(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [str(runs / "sudoku"), str(runs / "maze")]
     for name in names:
         assert main(["evaluate", name, "steps=1", "name=short"]) == 0
-    for words, told in {
+    for columns, (words, told) in itertools.product(("0", "30", "50"), {
         ("presets",): [each.name for each in listing() if each.title],
         ("presets", "cmm-6-"): [each.name for each in listing() if each.name.startswith("cmm-6-")],
         ("models",): pretrained_models(),
         ("compare", *names, "--out", str(tmp_path / "both")): ["A", "B", "sudoku", "maze"],
         ("solve", names[0], "1" + "." * 15, "--seconds", "0"): ["question", "step", "2:", "solved,"],
-    }.items():
+    }.items()):  # fmt: skip
         monkeypatch.setenv("COLUMNS", columns)
         assert {*told} <= {*output([*words], status=None).split()}
 

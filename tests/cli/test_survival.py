@@ -7,7 +7,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from conftest import NARROW, output, refusal, trainer_of
+from conftest import output, refusal, trainer_of
 from safetensors import SafetensorError
 from survivors import STEP, Damage, change_json, content, entry, flip, gone, same, snapshot
 
@@ -25,11 +25,6 @@ from reason.training.state import save
 RESUME = ["train", "run=half", "--resume"]
 
 
-def test_what_may_change_when_training_goes_on(half: Path, sudoku_4x4: Path) -> None:
-    refusal("train run=half optimizer.lr=1 --resume", "leave out optimizer.lr (what may change:", "training.tracker")
-    assert main(["train", "run=half", "training.log_every=1", "device=cpu", "--resume"]) == 0
-
-
 def test_settings_of_a_missing_extension_are_read_where_they_are_off(half: Path) -> None:
     whole = read_config(half / "config.json")
     for key, value in (("rollout.loops.random", {}), ("loss.weights.gone", 0.0)):
@@ -37,20 +32,14 @@ def test_settings_of_a_missing_extension_are_read_where_they_are_off(half: Path)
     assert read_config(half / "config.json") == whole
 
 
-def test_another_type_of_numbers_is_refused(half: Path) -> None:
-    """`auto` on a machine with other hardware: the type is asked for by name."""
+def test_what_may_change_when_training_goes_on(half: Path) -> None:
+    """`auto` on a machine with other hardware: the type of numbers is asked for by name."""
+    refusal("train run=half optimizer.lr=1 --resume", "leave out optimizer.lr (what may change:", "training.tracker")
     dtype = json.loads((checkpoints(half)[-1] / "state.json").read_text())["dtype"]
     mend, other = ("bf16", "fp32") if dtype == "bfloat16" else ("fp32", "bf16")
     told = f"was computed in {dtype}", f"type training.precision={mend}"
     refusal(f"train run=half training.precision={other} --resume", *told)
-    assert main(["train", "run=half", f"training.precision={mend}", "--resume"]) == 0
-
-
-def test_a_presets_own_set_is_made_again_where_it_is_missing(here: Path) -> None:
-    """An archive carried to a bare machine goes on."""
-    assert main(["train", "sudoku-4x4", *NARROW, "run=r", "--max-steps", "2"]) == 0
-    shutil.rmtree(here / "data")
-    output("train run=r --resume", "making it: python -m datasets_gen sudoku --size 4")
+    assert main([*RESUME, f"training.precision={mend}", "training.log_every=1", "device=cpu"]) == 0
 
 
 @pytest.mark.parametrize(("error", "said"), [
@@ -104,17 +93,6 @@ def test_a_run_that_has_lost_its_checkpoints_is_left_alone(emptied: bool, half: 
     assert snapshot(half) == before
 
 
-def test_a_run_that_died_before_its_first_step_begins(half: Path, here: Path) -> None:
-    """Killed between config.json and its first checkpoint: nothing is lost, so it starts."""
-    shutil.copytree(half, here / "whole")
-    shutil.rmtree(half / "checkpoints")
-    (half / "metrics.jsonl").unlink()
-    (half / "checkpoints/.step-000000.partial").mkdir(parents=True)
-    assert main(RESUME) == 0
-    assert main(["train", "run=whole", "--resume"]) == 0
-    assert same(half, here / "whole")
-
-
 def test_a_locked_run_is_trained_by_one_process(half: Path) -> None:
     with locked(half):
         refusal(RESUME, "half is being trained by another process")
@@ -154,16 +132,20 @@ def test_a_damaged_checkpoint_is_passed_over(damage: str, half: Path) -> None:
         assert next(readable(half)).name == "step-000000"
 
 
-def test_not_a_step_is_trained_on_a_flipped_bit(half: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The end is the same to the bit."""
-    shutil.copytree(half, here / "whole")
-    assert main(["train", "run=whole", "--resume"]) == 0
-    flip(half / STEP / "weights.safetensors", 4000)
-    capsys.readouterr()
-    assert main(["train", "run=half", "--resume"]) == 0
+def test_what_is_lost_is_trained_again_to_the_same_bits(
+    half: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A checkpoint with a flipped bit; a run that was killed between config.json and its first checkpoint."""
+    flipped, died = (shutil.copytree(half, here / name) for name in ("flipped", "died"))
+    flip(flipped / STEP / "weights.safetensors", 4000)
+    shutil.rmtree(died / "checkpoints")
+    (died / "metrics.jsonl").unlink()
+    (died / "checkpoints/.step-000000.partial").mkdir(parents=True)
+    for run in ("half", "flipped", "died"):
+        assert main(["train", f"run={run}", "--resume"]) == 0
+        assert same(half, here / run)
     (warning,) = (line for line in capsys.readouterr().err.splitlines() if "step-000002 is torn (" in line)
     assert "going back to the one before it" in warning
-    assert same(half, here / "whole")
 
 
 @pytest.mark.parametrize("part", ["average of", "moment"])
