@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import make_set
+from conftest import NARROW, output
 from evaluators import shaken
 from torch import Tensor
 
@@ -153,15 +153,12 @@ def test_answers_are_held_against_the_labels_and_their_loss_is_of_their_own_hist
     assert size > 0
 
 
-def test_a_sum_is_typed_and_solved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data, run = make_set("addition --digits 2 --train 20 --test 5", tmp_path / "set"), tmp_path / "run"
-    words = ["model.hidden_size=16", "training.steps=2", "training.batch_size=8", "training.log_every=2"]
-    assert main(["train", "stars-small-post-sandwich-layernorm", f"data={data}", f"run={run}", *words]) == 0
-    capsys.readouterr()
-    status = main(["solve", str(run), "12+34=", "steps=3", "--restarts", "8", "--json"])
-    told = json.loads(capsys.readouterr().out)
+def test_a_sum_is_typed_and_solved(addition: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert main(["train", "stars-small-post-sandwich-layernorm", f"data={addition}", f"run={run}", *NARROW]) == 0
+    told = json.loads(output(["solve", str(run), "12+34=", "steps=3", "--restarts", "8", "--json"], status=None))
     assert [row["step"] for row in told["steps"]] == [1, 2, 3]
-    assert told["rules_hold"] is told["sure"] is (status == 0)
+    assert told["rules_hold"] is told["sure"]
     assert told["restarts"] == 1  # a text that is written on is not tried again
     assert told["steps"][0]["halting"] is None
     assert told["answer"] == told["steps"][-1]["answer"]

@@ -52,11 +52,6 @@ def unrolled(config: LoopedConfig | RecursiveConfig, loops: int = 2, rows: int =
     return supervise(model, first_carry(model, batch), lambda: batch, rollout, loops)[1]
 
 
-def jacobian(seen: Unroll) -> Tensor:
-    f, z = seen.model.map(seen.states[-1], seen.context, "cycle")
-    return full_jacobian(f, z.detach()).detach()
-
-
 def first_direction(z: Tensor) -> Tensor:
     v = normal_like(z).flatten(1)
     return v / v.norm(dim=1, keepdim=True)
@@ -67,12 +62,13 @@ def test_products_with_the_full_jacobian(config: LoopedConfig | RecursiveConfig)
     """K = 1 and K = 3, straight from Algorithm 1, with a row that does not count."""
     seen = unrolled(config, loops=2 if config is LOOPED else 1)
     seen.active[1] = False
-    full = jacobian(seen)
+    f, z = seen.model.map(seen.states[-1], seen.context, "cycle")
+    full = full_jacobian(f, z.detach()).detach()
     for iterations in (1, 3):
         torch.manual_seed(5)
         got = jsrr_loss(seen, None, JsrrConfig(iterations=iterations))
         torch.manual_seed(5)
-        v = first_direction(seen.model.map(seen.states[-1], seen.context, "cycle")[1].detach())
+        v = first_direction(z.detach())
         for _ in range(iterations):
             j = torch.einsum("bij,bj->bi", full, v)
             v = j / j.norm(dim=1, keepdim=True)

@@ -29,10 +29,7 @@ TERMS = {
 EXITS = {
     name: {f"loss.weights.{name}": "1", "model.gate": "position"} for name in ("exit", "exit_entropy", "exit_gate")
 }
-REFUSED = {
-    "q_halt": "needs a halting head",
-    "q_continue": "needs a value of going on",
-}
+REFUSED = {"q_halt": "needs a halting head", "q_continue": "needs a value of going on"}
 SIZES = {"model.hidden_size": "16", "model.num_heads": "2", "training.precision": "fp32"}
 SIZES |= {"rollout.loops.random": "{}", "rollout.loops.count": "3"}
 
@@ -71,38 +68,22 @@ def test_other_models_with_these_terms(model: str, tiny: Config, tmp_path: Path)
 
 LOOPED: dict[str, Any] = {"causal": False, "dropout": 0, "between": ("injection",), "init_std": 0.3}
 structured.FAMILIES["looped"] = lambda settings: LoopedConfig(**LOOPED | settings)
-
-
-@pytest.mark.parametrize("settings", [structured.GROUPS, structured.SYMBOLS], ids=str)
-def test_moving_rows_within_bands_moves_the_logits(settings: dict[str, Any]) -> None:
-    structured.test_moving_rows_within_bands_moves_the_logits(settings, "looped")
-
-
-def test_renaming_symbols_renames_the_logits() -> None:
-    structured.test_renaming_symbols_renames_the_logits("looped")
-
-
-@pytest.mark.parametrize("local", [{"neighbourhood": "von-neumann"}], ids=str)
-def test_a_maze_inside_a_larger_walled_one_is_the_same_maze(local: dict[str, Any]) -> None:
-    structured.test_a_maze_inside_a_larger_walled_one_is_the_same_maze(local, "looped")
-
-
-@pytest.mark.parametrize(
-    "settings", [structured.GROUPS, structured.SYMBOLS, structured.LOCAL, structured.ROTARY], ids=str
-)
-def test_one_module_serves_several_sizes(settings: dict[str, Any]) -> None:
-    structured.test_one_module_serves_several_sizes(settings, "looped")
-
-
 mixed.MODELS["looped"] = LoopedConfig(hidden_size=16, num_heads=2, prelude=1, coda=1, dropout=0)
+SIZES = [structured.GROUPS, structured.SYMBOLS, structured.LOCAL, structured.ROTARY]
+OF_THE_CORE = [
+    *((structured.test_moving_rows_within_bands_moves_the_logits, settings) for settings in SIZES[:2]),
+    (structured.test_renaming_symbols_renames_the_logits,),
+    (structured.test_a_maze_inside_a_larger_walled_one_is_the_same_maze, {"neighbourhood": "von-neumann"}),
+    *((structured.test_one_module_serves_several_sizes, settings) for settings in SIZES),
+    (mixed.test_products_are_halved_and_states_are_not,),
+    (mixed.test_jacobians_see_the_float32_map,),
+]
 
 
-def test_products_are_halved_and_states_are_not() -> None:
-    mixed.test_products_are_halved_and_states_are_not("looped")
-
-
-def test_jacobians_see_the_float32_map() -> None:
-    mixed.test_jacobians_see_the_float32_map("looped")
+@pytest.mark.parametrize("test", OF_THE_CORE, ids=lambda test: test[0].__name__)
+def test_what_holds_for_the_core_holds_for_it(test: tuple[Any, ...]) -> None:
+    function, *settings = test
+    function(*settings, "looped")
 
 
 PRINTED = {
