@@ -1,7 +1,5 @@
 """benchmarks: variants, the authors' code and the machine's peak in turns; minutes to an accuracy; parts on a GPU."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

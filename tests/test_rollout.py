@@ -146,24 +146,20 @@ def test_exploration_demands_a_uniform_least_number_of_steps() -> None:
         alive &= ~carry.halted
 
 
-def test_q_learning_compares_halt_with_continue() -> None:
-    config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, halting="q-learning")
+@pytest.mark.parametrize(("loops", "patience", "ahead"), [
+    (1, [0.0, 1.0, 1e9], [2, 1, 2 - 1e9]),  # halt − continue = 1 for row 0, 0 for row 1
+    (4, [3.5, 4.5], [4.5, 3.5]),
+])  # fmt: skip
+def test_q_learning_compares_halt_with_continue(loops: int, patience: list[float], ahead: list[float]) -> None:
+    """A supervision step of several loops halts by the last one, and looks as many loops ahead."""
+    several = {"count": loops, "supervision": "per-loop"}
+    config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, halting="q-learning", loops=several)
     model = Counter()
-    model.patience = torch.tensor([0.0, 1.0, 1e9])  # halt − continue = 1 for row 0 alone, 0 for row 1
-    carry, seen = first_step(model, 3, config)
-    assert carry.halted.tolist() == [True, False, False]
-    assert seen.next_readout.q_halt.tolist() == pytest.approx([2, 1, 2 - 1e9])  # one step further than m = 1
-
-
-def test_a_supervision_step_of_several_loops_halts_by_the_last_and_looks_that_far_ahead() -> None:
-    loops = {"count": 4, "supervision": "per-loop"}
-    config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, halting="q-learning", loops=loops)
-    model = Counter()
-    model.patience = torch.tensor([3.5, 4.5])
-    carry, seen = first_step(model, 2, config, loops=4)
-    assert carry.halted.tolist() == [True, False]
-    assert seen.readouts[-1].q_halt.tolist() == [0.5, -0.5]
-    assert seen.next_readout.q_halt.tolist() == [4.5, 3.5]
+    model.patience = torch.tensor(patience)
+    carry, seen = first_step(model, len(patience), config, loops)
+    assert carry.halted.tolist() == [True, False, False][: len(patience)]
+    assert seen.readouts[-1].q_halt.tolist() == pytest.approx([loops - each for each in patience])
+    assert seen.next_readout.q_halt.tolist() == pytest.approx(ahead)
 
 
 class Learned(Counter):

@@ -152,7 +152,6 @@ def folder() -> Iterator[Path]:
         yield Path(scratch)
 
 
-@pytest.mark.slow  # an installation and three trainings
 @pytest.mark.skipif(os.name == "nt", reason="README names another line for Windows")
 def test_every_command_works_as_typed_after_the_installation_as_typed(folder: Path) -> None:
     """Of the last commit of this checkout, which is cloned."""

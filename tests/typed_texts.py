@@ -1,7 +1,5 @@
 """What holds for typed puzzles of every family, and a page that reads them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -112,11 +110,6 @@ def imported(puzzle: Puzzle, text: str, file: Path) -> Any:
     return table.puzzle, table.split.inputs[0].tolist(), []
 
 
-def on_page(puzzle: Puzzle) -> bool:
-    """Whether the page shows this puzzle: a causal sum, and clues beside cells, are not read there."""
-    return puzzle.name not in BESIDE and not puzzle.causal
-
-
 STRANGE = "0123456789.#SGo|+-=<>^v:,'_?*§ABabQR \t\n\u00a0\u2028é٣😀"
 KINDS = ["insert", "delete", "replace", "repeat", "repeat word", "repeat line", "drop line", "swap lines", "pad line"]
 PLACES, CHARACTERS = st.integers(0, 9999), st.sampled_from(STRANGE)
@@ -175,7 +168,8 @@ def all_read_alike(case: Case, count: int, page: Any, tmp_path: Path) -> None:
         assert None in (written, found) or written == found
         if isinstance(puzzle, Sudoku | Maze) and found is not None:
             assert imported(puzzle, text, tmp_path / "test.csv") in (None, found)
-        told = page(puzzle, text) if on_page(puzzle) else {}
+        on_page = puzzle.name not in BESIDE and not puzzle.causal  # nor is a causal sum read there
+        told = page(puzzle, text) if on_page else {}
         if "tokens" in told:
             assert not puzzle.judges or found is not None  # the page paints what is no grid
             assert found is None or told["tokens"] == found[1]

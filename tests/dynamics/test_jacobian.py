@@ -11,7 +11,6 @@ from torch import Tensor
 
 from reason.dynamics import jacobian as J
 from reason.models.base import Shape
-from reason.nn.attention import Attention
 
 
 def smooth_map(size: int = 6) -> tuple[J.Map, Tensor]:
@@ -46,14 +45,6 @@ def test_every_map_of_a_model(product: J.Product, mixer: str, kind: str) -> None
     finite = (f(z + 1e-6 * v) - f(z - 1e-6 * v)).flatten(1) / 2e-6
     scale = full.abs().max().item()
     torch.testing.assert_close(finite, torch.einsum("bij,bj->bi", full, v.flatten(1)), atol=1e-6 * scale, rtol=1e-5)
-
-
-def test_compiled_networks_are_bypassed() -> None:
-    attention = Attention(8, 2).double()
-    plain = attention.forward
-    attention.compile(backend="aot_eager")
-    z, v = torch.randn(2, 5, 8, dtype=torch.float64), torch.randn(2, 5, 8, dtype=torch.float64)
-    torch.testing.assert_close(J.jvp(lambda h: attention(h, None), z, v), J.jvp(lambda h: plain(h, None), z, v))
 
 
 def test_hutchinson_nears_the_trace_with_one_over_root_n() -> None:

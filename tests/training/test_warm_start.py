@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import output, pairs, trainer_of
+from conftest import TINY, output, trainer_of
 from evaluators import random_batch, shaken
 from safetensors.torch import load_file
 
@@ -20,17 +20,12 @@ from reason.rollout import unroll
 from reason.training.checkpoint import checkpoints
 from reason.training.warm_start import moved
 
-NARROW = pairs(
-    "model.hidden_size=8 model.num_heads=1 training.batch_size=8 training.steps=3 training.log_every=1 "
-    "training.checkpoint_every=2"
-)
-
 
 @pytest.fixture(scope="module")
 def first(sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Path]:
     """A finished run whose averages differ from its weights."""
     changes = {"data.directory": str(sudoku_4x4), "ema.decay": "0.5"}
-    config, run = override(preset("sudoku-4x4").config(), NARROW | changes), tmp_path_factory.mktemp("runs") / "first"
+    config, run = override(preset("sudoku-4x4").config(), TINY | changes), tmp_path_factory.mktemp("runs") / "first"
     trainer_of(config, run).train()
     return config, run
 
@@ -42,7 +37,7 @@ def test_a_run_begins_with_the_weights_that_evaluation_reads(first: tuple[Config
 
 
 @pytest.mark.parametrize(("changes", "text"), [
-    ({"model.hidden_size": "16"}, r"size mismatch.*; give the model the settings"),
+    ({"model.hidden_size": "32"}, r"size mismatch.*; give the model the settings"),
     ({"model.num_layers": "3"}, r"Missing key.*f_l.blocks.2|size"),
     ({"model.states": "1", "model.num_layers": "1"}, "do not fit the model"),
     ({"init_from": "nowhere"}, "no run at nowhere"),
@@ -102,7 +97,7 @@ def test_a_run_begins_on_other_constraints_and_says_so(sudoku_4x4: Path, tmp_pat
     shutil.copytree(sudoku_4x4, tmp_path / "other")
     for file in (tmp_path / "other").glob("*/dataset.json"):
         file.write_text(file.read_text().replace('"box"', '"region"'))
-    words = [f"{key}={value}" for key, value in NARROW.items()]
+    words = [f"{key}={value}" for key, value in TINY.items()]
     first, second = str(tmp_path / "first"), str(tmp_path / "second")
     output(["train", "sudoku-9x9", f"data={sudoku_4x4}", f"run={first}", *words])
     began, words = f"init_from={first}", [f"data={tmp_path / 'other'}", f"run={second}", *words]

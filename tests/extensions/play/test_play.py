@@ -1,7 +1,5 @@
 """reason play: the page is whole, holds what it needs and nothing of the web; test_play_browser tries what it does."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

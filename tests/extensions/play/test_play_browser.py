@@ -1,7 +1,5 @@
 """The page of reason play in a real browser. Run with -m browser."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
