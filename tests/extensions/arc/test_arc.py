@@ -17,7 +17,7 @@ from typed_texts import page as page
 
 from datasets_gen.__main__ import main
 from datasets_gen.extensions.arc.importers import arc_splits
-from datasets_gen.extensions.arc.puzzles import Arc, Augmentation, grid_of, tokens_of
+from datasets_gen.extensions.arc.puzzles import Arc, Augmentation, crop, grid_of, tokens_of
 from datasets_gen.extensions.arc.tasks import tasks_asked
 from datasets_gen.extensions.arc.vote import score
 from datasets_gen.layout import DatasetError, read_identifiers, read_metadata, read_split
@@ -160,6 +160,13 @@ def test_the_score_is_the_naive_one(damage, seed):
     else:
         assert 0 < found["pass_at"]["1"] < found["pass_at"]["3"]
     assert found["unanswered"] == 0
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.data())
+def test_the_crop_is_the_largest_rectangle_at_the_corner(rows, columns, data):
+    cells = data.draw(st.lists(st.sampled_from([0, 1, 2, 2, 5, 11, 11, 12]), min_size=36, max_size=36))
+    board = np.array(cells).reshape(6, 6)[:rows, :columns]
+    assert tuple(map(tuple, crop(board).tolist())) == naive_crop(board.tolist())
 
 
 def test_the_score_says_what_it_cannot_count():
