@@ -1,8 +1,9 @@
 """Linear form: a constraint over cells as linear constraints lo ≤ Σ w·b ≤ hi over booleans b, "cell i has value v".
 
-CPMpy's pseudo-Boolean transformation makes it. Where that would need further booleans, two cells get their support
-clauses (cell a has value v, so cell b has one of the values that go with it), and a product gets one sum of exponents
-for every prime. The form has exactly the solutions of the constraint, given that each cell has one value.
+A comparison of sums is one of them. Two cells otherwise get their support clauses (cell a has value v, so cell b has one
+of the values that go with it), and a product gets one sum of exponents for every prime. What is left is CPMpy's
+pseudo-Boolean transformation, where it needs no further booleans. The form has exactly the solutions of the constraint,
+given that each cell has one value.
 """
 
 from __future__ import annotations
@@ -46,8 +47,7 @@ def _linear_form(text: str, size: int, numbers: tuple[int, ...], values: tuple[i
     if rule == DIFFERENT:
         each = int(size == len(values))  # as many cells as values: every value occurs
         return tuple(_sum({(place, v): 1 for place in range(size)}, each, 1) for v in range(len(values)))
-    adds = size != 2 or "x" in _names(rule)  # two cells in order: more is told by what goes with what
-    if adds and (compared := _compared(rule, numbers, size, values)) is not None:
+    if (compared := _compared(rule, numbers, size, values)) is not None:
         return (compared,)
     if size == 2:
         return _support(rule, numbers, values)
