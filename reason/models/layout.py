@@ -7,6 +7,8 @@ that the model has met. `encode` looks it up by the number of cells and hands it
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -14,7 +16,7 @@ from torch import Tensor, nn
 from reason.context import Context
 from reason.errors import ConfigError
 from reason.models.base import Reasoner, Shape
-from reason.models.mixing import MIXERS, MixingConfig
+from reason.models.mixing import MIXERS, OTHER_TOKENS, MixingConfig
 from reason.nn.geometry import Geometry, factored, incidence, pooling
 from reason.nn.rope import rotary_2d_table, rotary_table
 
@@ -34,6 +36,7 @@ class Layout(nn.Module):
     spread: Tensor | None  # (S, G)
     kinds: Tensor | None  # (V, K): the embedding of a position for symbol k whose cell holds token v
     columns: Tensor | None  # (K,) the tokens that are symbols
+    own: Any  # what `StructuredMixer.constants` returns for the shape
     others: Tensor | None  # (O,) tokens other than symbols that may be in an answer
 
     def __init__(self, config: MixingConfig, shape: Shape):
@@ -42,7 +45,7 @@ class Layout(nn.Module):
         self.shape, self.grid = shape, structure.grid
         self.outside = structure.outside if config.mixer == "local" else None
         self.open_only: bool = getattr(config, "open_only", False)  # of symbols, else of cells
-        self.symbols = len(structure.alphabet) if config.symbols else 1
+        self.symbols, self.of_any = len(structure.alphabet) if config.symbols else 1, config.of_any
         groups = [structure.partition(name) for name in structure.groups] if config.by_group else []
         self.own = MIXERS[config.mixer].constants(shape) if config.mixer in MIXERS else None
         self.relations = tuple(int(numbers.max()) + 1 for numbers in groups)
@@ -91,9 +94,12 @@ class Layout(nn.Module):
         met = (member @ (member.T @ senders > 1).float() > 0) | (senders.sum(-1, keepdim=True) > 1)
         return (met * senders).flatten(1)[..., None].to(inside.dtype)
 
-    def embedded(self, tokens: Tensor) -> Tensor:
+    def embedded(self, tokens: Tensor, relations: tuple[Tensor, ...] = ()) -> Tensor:
         """Tokens (B, S) -> which embedding each position takes (B, S')."""
-        return tokens if self.kinds is None else self.kinds[tokens].flatten(1)
+        found = tokens if self.kinds is None else self.kinds[tokens].flatten(1)
+        if self.of_any and self.own is not None:  # hidden booleans of the puzzles' constraints, behind their cells
+            found = nn.functional.pad(found, (0, self.own.hidden_of(relations)), value=2 + OTHER_TOKENS)
+        return found
 
     def logits(self, values: Tensor, mask: Tensor | None) -> Tensor:
         """The head's values (B, S', n) -> (B, S, V), with the mask of `Context`.

@@ -37,7 +37,7 @@ class StructuredMixer(NamedTuple):
     lacking: Callable[[MixingConfig, Shape], str | None] = lambda config, shape: None  # what a shape must declare
     by_group: bool = False  # reads groups (`Geometry.pool` and others), and may have a position for every symbol
     by_value: bool = False  # reads the order of values
-    of_any: bool = False  # no weight depends on the set: neither on its values nor on its constraints
+    of_any: bool = False  # no weight depends on the set; `constants` then have `hidden_of`, see Layout.embedded
     constants: Callable[[Shape], nn.Module | None] = lambda shape: None  # called with a context: `Geometry.own`
     constraints: Callable[[Shape], Constraints] = lambda shape: {}  # what its weights depend on
 
@@ -156,7 +156,7 @@ class MixingConfig(ModelConfig):
 
     def embeddings(self, shape: Shape) -> int:
         """Rows of the token embedding: V; with symbols 2 (this one, another) and one for each other token."""
-        others = OTHER_TOKENS if self.of_any else shape.vocab_size - len(shape.structure.alphabet)
+        others = OTHER_TOKENS + 1 if self.of_any else shape.vocab_size - len(shape.structure.alphabet)  # 1: hidden
         return 2 + others if self.symbols else shape.vocab_size
 
     def outputs(self, shape: Shape) -> int:

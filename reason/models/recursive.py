@@ -89,7 +89,7 @@ class RecursiveModel(LaidOut):
         Embeddings are cast to the states' type before they are scaled, as in the code of HRM and TRM.
         """
         layout = self.layout_of(batch.inputs, batch.shape)
-        x = self.tokens(layout.embedded(batch.inputs)).to(self.dtype)  # (B, S·K, D), K symbols a cell, else 1
+        x = self.tokens(layout.embedded(batch.inputs, batch.relations)).to(self.dtype)  # (B, S·K, D)
         if self.values is not None:
             x = x + self.values.weight.to(self.dtype).repeat(layout.shape.seq_len, 1)
         if self.puzzle_embedding is not None:
@@ -175,12 +175,15 @@ class RecursiveModel(LaidOut):
 
     def readout(self, state: RecursiveState, context: Context, step: int | None = None) -> Readout:
         """Cell logits from z_H without the prefix; q, in float32, from its first position (or the mean over cells)."""
-        cells = state.z_h[:, self.prefix :] if self.prefix else state.z_h  # the gradient of a slice is a copy
+        layout = self.layout(context)
+        positions = slice(self.prefix, self.prefix + layout.shape.seq_len * layout.symbols)
+        whole = state.z_h.shape[1] == positions.stop  # the gradient of a slice is a copy
+        cells = state.z_h if whole and not self.prefix else state.z_h[:, positions]
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
         halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         read = rms_norm(cells) if self.config.readout == "norm" else cells
         with self.autocast():
-            logits = self.layout(context).logits(self.head(read), context.mask)
+            logits = layout.logits(self.head(read), context.mask)
         logits = logits if self.training else unmarked(logits, self.shape.marks)
         return Readout(logits, halt, q_continue)
 

@@ -1,27 +1,31 @@
 """Linear form: a constraint over cells as linear constraints lo ≤ Σ w·b ≤ hi over booleans b, "cell i has value v".
 
-A comparison of sums is one of them. Two cells otherwise get their support clauses (cell a has value v, so cell b has one
-of the values that go with it), and a product gets one sum of exponents for every prime. What is left is CPMpy's
-pseudo-Boolean transformation, where it needs no further booleans. The form has exactly the solutions of the constraint,
-given that each cell has one value.
+A comparison of sums is one of them. Two cells otherwise get their support clauses (cell a has value v, so cell b has
+one of the values that go with it), a product gets one sum of exponents for each prime, and the runs of a line hidden
+booleans for the cell where each begins. The rest is CPMpy's pseudo-Boolean transformation with its hidden booleans.
+Given that each cell has one value, the form can be satisfied exactly where the constraint is.
 """
 
 from __future__ import annotations
 
+import ast
+import itertools
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from datasets_gen.extensions.declared.rules import Rule, amount, constraint, cp, evaluate
-from datasets_gen.layout import DatasetError
 
 DIFFERENT = ["alldifferent", "x"]
 ANY = 2**31  # a bound that no sum reaches
 
 
 class Sum(NamedTuple):
-    """lo ≤ Σ w·b ≤ hi over the terms of one constraint: a boolean is (place of the cell, index of the value)."""
+    """lo ≤ Σ w·b ≤ hi over the terms of one constraint: a boolean is (place of the cell, index of the value).
+
+    Of n cells place n + i is the i-th hidden boolean, of value index 0.
+    """
 
     places: tuple[int, ...]
     values: tuple[int, ...]
@@ -31,24 +35,20 @@ class Sum(NamedTuple):
 
 
 def linear_form(rule: Rule, size: int, numbers: tuple[int, ...], values: tuple[int, ...]) -> tuple[Sum, ...]:
-    """The linear form of a rule over `size` cells, each with one of `values`.
-
-    Raises:
-        DatasetError: it needs hidden booleans.
-    """
+    """The linear form of a rule over `size` cells, each with one of `values`."""
     return _linear_form(repr(rule), size, numbers, values)
 
 
 @lru_cache(2**14)
 def _linear_form(text: str, size: int, numbers: tuple[int, ...], values: tuple[int, ...]) -> tuple[Sum, ...]:
-    import ast
-
     rule = ast.literal_eval(text)
     if rule == DIFFERENT:
         each = int(size == len(values))  # as many cells as values: every value occurs
         return tuple(_sum({(place, v): 1 for place in range(size)}, each, 1) for v in range(len(values)))
     if (compared := _compared(rule, numbers, size, values)) is not None:
         return (compared,)
+    if rule == ["runs"]:
+        return _runs(numbers, size, values)
     if size == 2:
         return _support(rule, numbers, values)
     if (exponents := _product(rule, numbers, values, size)) is not None:
@@ -146,6 +146,30 @@ def _product(rule: Rule, numbers: tuple[int, ...], values: tuple[int, ...], size
     return tuple(_sum(terms, total, total) for terms, total in found if any(terms.values()))
 
 
+def _runs(lengths: tuple[int, ...], size: int, values: tuple[int, ...]) -> tuple[Sum, ...]:
+    """Runs of ones: where each begins, in order; a cell is in a run or 0. Hidden boolean: run r begins d cells late."""
+    one, slack = values.index(1), size - sum(lengths) - max(0, len(lengths) - 1)
+    if slack < 0:
+        return (_contradiction(values),)
+    begins = [[(size + run * (slack + 1) + late, 0) for late in range(slack + 1)] for run in range(len(lengths))]
+    found = [_sum(dict.fromkeys(places, 1), 1, 1) for places in begins]
+    for one_run, after in itertools.pairwise(begins):
+        ordered = {at: -late for late, at in enumerate(one_run)} | {at: late for late, at in enumerate(after)}
+        found.append(_sum(ordered, 0, ANY))
+    covered = [{(cell, one): 1} for cell in range(size)]
+    for run, length in enumerate(lengths):
+        earliest = sum(lengths[:run]) + run
+        for late, at in enumerate(begins[run]):
+            for cell in range(earliest + late, earliest + late + length):
+                covered[cell][at] = -1
+    return (*found, *(_sum(terms, 0, 0) for terms in covered))
+
+
+def _contradiction(values: tuple[int, ...]) -> Sum:
+    """No assignment fits: the first cell has two values at once."""
+    return Sum((0,) * len(values), tuple(range(len(values))), (1,) * len(values), 2, 2)
+
+
 def _transformed(rule: Rule, size: int, numbers: tuple[int, ...], values: tuple[int, ...]) -> tuple[Sum, ...]:
     """What CPMpy's transformation for pseudo-Boolean solvers makes of the rule."""
     from cpmpy.transformations.cse import CSEMap
@@ -163,15 +187,14 @@ def _transformed(rule: Rule, size: int, numbers: tuple[int, ...], values: tuple[
     bounds: dict[tuple[tuple[tuple[int, int], int], ...], list[int]] = {}
     try:
         found = to_opb([constraint(rule, cells, numbers)], csemap=known, ivarmap=encoded, encoding="direct")
-    except NotImplementedError:  # no assignment fits: the first cell has two values at once
-        return (Sum((0,) * len(values), tuple(range(len(values))), (1,) * len(values), 2, 2),)
+    except NotImplementedError:
+        return (_contradiction(values),)
     for each in found:
         (weights, literals), least = each.args[0].args, int(each.args[1])
         terms: dict[tuple[int, int], int] = {}
         for weight, literal in zip(weights, literals, strict=True):
             name = str(literal.name).removeprefix("~")
-            if name not in booleans:
-                raise DatasetError(f"{rule!r:.60} of {size} cells has no linear form without further booleans")
+            booleans.setdefault(name, (size + len(booleans) - size * len(values), 0))  # a hidden one
             if negated := str(literal.name).startswith("~"):
                 least -= int(weight)
             terms[booleans[name]] = terms.get(booleans[name], 0) + (-int(weight) if negated else int(weight))

@@ -64,8 +64,6 @@ def lacking_linear(c: MixingConfig, shape: Shape) -> str | None:
     """Symbols or values; and what values stand for, where constraints compare them with numbers."""
     if not c.symbols:
         return "model.mixer=linear has a position for every value of a cell: type model.symbols=true"
-    if unread := next((each.name for each in seen(shape).values() if each.clues > 1), None):
-        return f"model.mixer=linear reads no {unread}, which has no linear form"
     if shape.vocab_size - len(shape.structure.alphabet) > OTHER_TOKENS:
         return f"model.mixer=linear reads {OTHER_TOKENS} tokens other than values, fewer than the set has"
     if shape.structure.values and shape.structure.lowest is None:

@@ -6,6 +6,7 @@ Every cell has one value; the cells of a group differ; every instance of a relat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,42 +144,62 @@ def features(terms: Terms, size: Tensor) -> Tensor:
 
 
 class Tables(NamedTuple):
-    """The linear forms of one relation, for every number of cells and every clue number."""
+    """The linear forms of one relation of up to P cells, for every number of cells and all clue numbers."""
 
-    form: Tensor  # (sizes, numbers): which form
-    places: Tensor  # (F, C, P): the place of each term's cell in the instance; −1 where there is none
-    values: Tensor  # (F, C, P)
-    weights: Tensor  # (F, C, P)
+    codes: Tensor  # (F,) ascending: `code` of the number of cells and the clue numbers of each form
+    places: Tensor  # (F, C, T): the place of each term's cell, P + i for hidden boolean i; −1 where there is none
+    values: Tensor  # (F, C, T)
+    weights: Tensor  # (F, C, T)
     bounds: Tensor  # (F, C, 2)
+    hidden: int  # booleans, at most
     weighted: bool  # whether terms of one constraint differ in weight
+
+
+def code(size: Any, numbers: Sequence[Any], highest: int) -> Any:
+    """One whole number for a number of cells and clue numbers, −1 where there is none."""
+    for number in numbers:
+        size = size * (highest + 2) + number + 1
+    return size
 
 
 def tables(relation: Relation, largest: int, values: tuple[int, ...]) -> Tables:
     """The forms of a relation of up to `largest` cells, each with one of `values`.
 
     Raises:
-        DatasetError: the relation has no linear form, or too many.
+        DatasetError: the relation has too many.
     """
-    numbers: list[tuple[int, ...]] = [(n,) for n in range(relation.highest + 1)] if relation.clues else [()]
-    sizes = [relation.places] if relation.places else [*range(1, largest + 1)]
-    if len(sizes) * len(numbers) > MOST_FORMS:
+    sizes, clues = [relation.places] if relation.places else [*range(1, largest + 1)], _clues(relation, largest)
+    if len(sizes) * len(clues) > MOST_FORMS:
         raise DatasetError(
-            f"{relation.name}: {len(sizes)} sizes and {len(numbers)} numbers are more than {MOST_FORMS} linear forms; "
+            f"{relation.name}: {len(sizes)} sizes and {len(clues)} clues are more than {MOST_FORMS} linear forms; "
             "use smaller numbers"
         )
-    forms = [linear_form(relation.rule, size, number, values) for size in sizes for number in numbers]
+    kinds = sorted((code(size, some + (-1,) * (relation.clues - len(some)), relation.highest), size, some)
+                   for size in sizes for some in clues)  # fmt: skip
+    forms = [linear_form(relation.rule, size, some, values) for _, size, some in kinds]
     count, longest = max(map(len, forms)), max(len(each.places) for some in forms for each in some)
     terms = np.zeros((3, len(forms), count, longest), np.int64)
-    terms[0], bounds = -1, np.zeros((len(forms), count, 2), np.int64)
-    for f, some in enumerate(forms):
+    terms[0], bounds, hidden = -1, np.zeros((len(forms), count, 2), np.int64), 0
+    for f, (some, (_, size, _)) in enumerate(zip(forms, kinds, strict=True)):
         for c, each in enumerate(some):
-            terms[:, f, c, : len(each.places)] = each.places, each.values, each.weights
+            places = [place + (largest - size) * (place >= size) for place in each.places]
+            terms[:, f, c, : len(places)] = places, each.values, each.weights
             bounds[f, c] = each.low, each.high
-    form = np.zeros((largest + 1, len(numbers)), np.int64)
-    form[sizes] = np.arange(len(forms)).reshape(len(sizes), -1)
+            hidden = max(hidden, max(places) + 1 - largest)
     weighted = any({*each.weights} != {1} for some in forms for each in some)
-    places, which, weights = map(torch.from_numpy, terms)
-    return Tables(torch.from_numpy(form), places, which, weights, torch.from_numpy(bounds), weighted)
+    codes, placed, which, weights, ends = map(torch.from_numpy, (np.array([kind[0] for kind in kinds]), *terms, bounds))
+    return Tables(codes, placed, which, weights, ends, hidden, weighted)
+
+
+def _clues(relation: Relation, largest: int) -> list[tuple[int, ...]]:
+    """All clue numbers that instances of a relation of up to `largest` cells may carry."""
+    if relation.rule != ["runs"]:
+        return [(number,) for number in range(relation.highest + 1)] if relation.clues else [()]
+    found: list[tuple[int, ...]] = [()]
+    for some in found:  # which grows
+        if len(some) < relation.clues:
+            found += [(*some, n) for n in range(1, largest - sum(some) - len(some) + 1)]
+    return found
 
 
 class LinearConstraints(nn.Module):
@@ -197,14 +218,20 @@ class LinearConstraints(nn.Module):
         every = [(DIFFERENT, np.flatnonzero(group == n)) for group in groups for n in range(group.max() + 1)]
         every += [(each.rule, np.array(cells)) for each in self.relations.values() for cells in each.instances]
         one = Sum((0,) * self.symbols, tuple(range(self.symbols)), (1,) * self.symbols, 1, 1)
-        found = [(np.array([cell]), one) for cell in range(self.cells)]
-        found += [(cells, each) for rule, cells in every for each in linear_form(rule, len(cells), (), self.values)]
+        found = [(np.array([cell * self.symbols]), one) for cell in range(self.cells)]
+        self.hidden = 0  # booleans of instances that every puzzle has
+        for rule, cells in every:
+            form = linear_form(rule, len(cells), (), self.values)
+            more = max(max(each.places) for each in form) + 1 - len(cells)
+            beyond = self.cells * self.symbols + self.hidden + np.arange(more)
+            found += [(np.concatenate([cells * self.symbols, beyond]), each) for each in form]
+            self.hidden += max(0, more)
         found.sort(key=lambda each: {*each[1].weights} != {1})
         self.weighted = sum({*each.weights} != {1} for _, each in found)
         terms = np.zeros((2, 1, len(found), max(len(each.places) for _, each in found)), np.int64)
         terms[0] = -1
-        for c, (cells, each) in enumerate(found):
-            terms[:, 0, c, : len(each.places)] = cells[[*each.places]] * self.symbols + each.values, each.weights
+        for c, (first, each) in enumerate(found):
+            terms[:, 0, c, : len(each.places)] = first[[*each.places]] + each.values, each.weights
         bounds = np.array([[(each.low, each.high) for _, each in found]])
         for name, array in zip(Terms._fields, (*terms, bounds), strict=True):
             self.register_buffer(name, torch.from_numpy(array), persistent=False)
@@ -212,13 +239,12 @@ class LinearConstraints(nn.Module):
     def forward(self, context: Context) -> tuple[Sums, ...]:
         """Of the set, for booleans (N, …); of the puzzles, for booleans (N·B, …), the puzzles in turn."""
         of_set = Terms(*(getattr(self, name) for name in Terms._fields))
-        booleans, dtype = self.cells * self.symbols, torch.promote_types(context.x.dtype, torch.float32)
+        dtype, booleans = torch.promote_types(context.x.dtype, torch.float32), context.x.shape[1]
         found = [Sums.of(of_set, booleans, self.weighted, dtype)]
-        own = [
-            self._of_each(index, context.relations[index])
-            for index in self.relations
-            if index < len(context.relations) and context.relations[index].shape[1]
-        ]
+        own, first = [], self.cells * self.symbols + self.hidden
+        for index, rows in self._drawn(context.relations):
+            own.append(self._of_each(index, rows, first))
+            first += rows.shape[1] * self._table(index, rows).hidden
         if own:
             own.sort(key=lambda each: each[1])
             longest = max(terms.booleans.shape[-1] for terms, _ in own)
@@ -228,20 +254,37 @@ class LinearConstraints(nn.Module):
             found.append(Sums.of(terms, booleans, weighted, dtype))
         return tuple(found)
 
-    def _of_each(self, index: int, rows: Tensor) -> tuple[Terms, bool]:
-        """The constraints of instances (B, M, C + P), and whether the terms of one may differ in weight."""
+    def hidden_of(self, relations: tuple[Tensor, ...]) -> int:
+        """The hidden booleans of puzzles with these instances, behind those of their cells."""
+        drawn = self._drawn(relations)
+        return self.hidden + sum(rows.shape[1] * self._table(index, rows).hidden for index, rows in drawn)
+
+    def _drawn(self, relations: tuple[Tensor, ...]) -> list[tuple[int, Tensor]]:
+        """The relations of which puzzles have instances of their own (B, M, C + P), and these."""
+        return [(index, relations[index]) for index in self.relations if relations and relations[index].shape[1]]
+
+    def _table(self, index: int, rows: Tensor) -> Tables:
         relation, largest = self.relations[index], rows.shape[-1] - self.relations[index].clues
         if (index, largest) not in self._tables:
             self._tables[index, largest] = tables(relation, largest, self.values)
-        form, *parts, weighted = self._tables[index, largest]
-        numbers, cells = rows.long().split([relation.clues, largest], dim=-1)
+        return self._tables[index, largest]
+
+    def _of_each(self, index: int, rows: Tensor, first: int) -> tuple[Terms, bool]:
+        """The constraints of instances (B, M, C + P), and whether the terms of one may differ in weight.
+
+        first: the number of their first hidden boolean.
+        """
+        relation, table = self.relations[index], self._table(index, rows)
+        numbers, cells = rows.long().split([relation.clues, rows.shape[-1] - relation.clues], dim=-1)
         size = (cells >= 0).sum(-1)
-        known = size > 0
-        number = numbers[..., 0].clamp(min=0) if relation.clues else torch.zeros_like(size)
-        which = form.to(rows.device)[size, number]  # (B, M)
-        places, values, weights, bounds = (part.to(rows.device)[which] for part in parts)  # (B, M, C', P')
-        there = (places >= 0) & known[..., None, None]
-        cell = cells[:, :, None].expand(-1, -1, places.shape[2], -1).gather(-1, places.clamp(min=0))
-        booleans = torch.where(there, cell * self.symbols + values, -1)
-        terms = Terms(booleans, weights * there, bounds * known[..., None, None])
-        return Terms(*(part.flatten(1, 2) for part in terms)), weighted
+        which = torch.searchsorted(table.codes.to(rows.device), code(size, numbers.unbind(-1), relation.highest))
+        which = which.clamp(max=len(table.codes) - 1)
+        places, values, weights, bounds = (part.to(rows.device)[which] for part in table[1:5])  # (B, M, C', T)
+        there = (places >= 0) & (size > 0)[..., None, None]
+        hidden = (
+            torch.arange(rows.shape[1] * table.hidden, device=rows.device).view(rows.shape[1], table.hidden) + first
+        )
+        start = torch.cat([cells * self.symbols, hidden.expand(len(rows), -1, -1)], dim=-1)  # (B, M, P + hidden)
+        booleans = start[:, :, None].expand(-1, -1, places.shape[2], -1).gather(-1, places.clamp(min=0)) + values
+        terms = Terms(torch.where(there, booleans, -1), weights * there, bounds * (size > 0)[..., None, None])
+        return Terms(*(part.flatten(1, 2) for part in terms)), table.weighted

@@ -24,7 +24,7 @@ from reason.extensions.declared.linear import LinearMixer
 from reason.extensions.declared.presets import sample
 from reason.extensions.declared.sums import LinearConstraints, Sparse, Terms, features, tables
 from reason.models import RecursiveConfig, build_model
-from reason.models.base import Reasoner, Shape
+from reason.models.base import Batch, Reasoner, Shape
 from reason.nn.geometry import Geometry
 
 DIGITS = (1, 2, 3, 4, 5)
@@ -43,6 +43,12 @@ RULES: list[tuple[Rule, int, tuple[int, ...], tuple[int, ...]]] = [
     (["==", ["abs", ["-", "x0", "x1"]], "n"], 2, (2,), DIGITS),
     (["<", ["sum", "x0", ["*", 2, "x1"]], ["sum", "x2", 4]], 3, (), DIGITS),
     (["or", ["==", "x0", 1], ["==", "x1", 2], ["==", "x2", 3]], 3, (), (1, 2, 3)),
+    (["==", ["max", "x"], 3], 3, (), (1, 2, 3)),
+    (["->", ["==", "x0", 1], ["<", "x1", "x2"]], 3, (), (1, 2, 3)),
+    (["runs"], 6, (2, 1), (0, 1)),
+    (["runs"], 5, (1, 1, 1), (0, 1)),
+    (["runs"], 4, (), (0, 1)),
+    (["runs"], 4, (3, 2), (0, 1)),
 ]
 
 
@@ -50,14 +56,18 @@ RULES: list[tuple[Rule, int, tuple[int, ...], tuple[int, ...]]] = [
 def test_the_linear_form_has_the_solutions_of_the_rule(
     rule: Rule, size: int, numbers: tuple[int, ...], values: tuple[int, ...]
 ) -> None:
+    sums = linear_form(rule, size, numbers, values)
+    hidden = max(max(each.places) for each in sums) + 1 - size
     every = np.array([*itertools.product(values, repeat=size)])  # (K^n, n)
     fits = evaluate(rule, every, np.tile(np.array(numbers, np.int64), (len(every), 1)))
-    linear = np.ones(len(every), bool)
-    for places, which, weights, low, high in linear_form(rule, size, numbers, values):
-        held = every[:, places] == np.array(values)[list(which)]
-        total = (held * weights).sum(1)
+    booleans = (every[..., None] == np.array(values)).transpose(1, 2, 0)[..., None]  # (n, K, K^n, 1)
+    beyond = np.array([*itertools.product((0, 1), repeat=max(hidden, 0))], bool).T  # (h, 2^h)
+    linear = np.ones((len(every), beyond.shape[1] if hidden > 0 else 1), bool)
+    for places, which, weights, low, high in sums:
+        terms = zip(places, which, weights, strict=True)
+        total = sum(w * (booleans[p, v] if p < size else beyond[None, p - size]) for p, v, w in terms)
         linear &= (low <= total) & (total <= high)
-    assert (linear == fits).all()
+    assert (linear.any(1) == fits).all()
 
 
 @torch.no_grad()
@@ -67,7 +77,7 @@ def satisfied(constraints: LinearConstraints, tokens: torch.Tensor, relations: t
     booleans = (tokens[..., None] == alphabet).flatten(1).double()  # (B, S·K)
     of_set = [getattr(constraints, name).expand(len(tokens), -1, -1) for name in Terms._fields]
     parts = [Terms(*(part[:, tokens.shape[1] :] for part in of_set))]
-    parts += [constraints._of_each(index, relations[index])[0] for index in constraints.relations if relations]
+    parts += [constraints._of_each(index, relations[index], 0)[0] for index in constraints.relations if relations]
     right = torch.ones(len(tokens), dtype=torch.bool)
     for terms in parts:
         held = booleans.gather(1, terms.booleans.clamp(min=0).flatten(1)).view(terms.booleans.shape)
@@ -142,7 +152,7 @@ def test_messages_are_gated_sums_over_the_terms_of_a_constraint() -> None:
     got = mixer(h, Geometry(own=found, symbols=3)).numpy()
     y = (h @ mixer.own.weight.T).numpy()
     every = Terms(*(getattr(constraints, name).expand(rows, -1, -1) for name in Terms._fields))
-    for terms in (every, *(constraints._of_each(index, relation)[0] for index, relation in enumerate(own()[:2]))):
+    for terms in (every, *(constraints._of_each(index, relation, 18)[0] for index, relation in enumerate(own()[:2]))):
         facts = features(terms, (terms.booleans >= 0).sum(-1)).double()
         for b, c in np.ndindex(*terms.booleans.shape[:2]):
             there = terms.booleans[b, c] >= 0
@@ -192,7 +202,6 @@ def test_renamed_cells_and_symbols_are_renamed_in_the_answer() -> None:
     [
         ({"symbols": False}, {}, "model.mixer=linear has a position for every value of a cell"),
         ({}, {"lowest": None}, "reads what values stand for, which sets of older versions do not say"),
-        ({}, {"relations": (Relation(name="runs", rule=["runs"], places=3, clues=2),)}, "has no linear form"),
     ],
 )
 def test_what_the_mixer_cannot_read_is_refused(changes: Any, structure: Any, message: str) -> None:
@@ -200,11 +209,29 @@ def test_what_the_mixer_cannot_read_is_refused(changes: Any, structure: Any, mes
         make(PAIRS.model_copy(update=structure), **changes)
 
 
-def test_a_rule_that_needs_hidden_booleans_or_too_many_forms_is_refused() -> None:
-    with pytest.raises(DatasetError, match=r"max.* of 3 cells has no linear form without further booleans"):
-        linear_form(["==", ["max", "x"], 3], 3, (), DIGITS)
-    with pytest.raises(DatasetError, match="2 sizes and 16385 numbers are more than 16384 linear forms"):
+def test_a_relation_of_too_many_forms_is_refused() -> None:
+    with pytest.raises(DatasetError, match="2 sizes and 16385 clues are more than 16384 linear forms"):
         tables(SUM.model_copy(update={"highest": 2**14}), 2, DIGITS)
+
+
+def test_hidden_booleans_have_positions_of_their_own() -> None:
+    puzzle, splits = sample("nonogram")
+    shape = Shape(seq_len=100, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
+    relations = by_relation(splits["train"].relations, puzzle.structure)
+    (rows,) = relations  # (N, 20 lines, clues and 10 cells)
+    model = build_model(CONFIG, shape, torch.float64).double().eval()
+    tokens = torch.from_numpy(splits["train"].inputs.astype(np.int64))
+    batch = Batch(tokens, tokens, torch.zeros(len(tokens), dtype=torch.long), relations)
+    context = model.encode(batch)
+    widest = tables(puzzle.structure.relations[0], 10, (0, 1)).hidden
+    assert context.x.shape[1] == 200 + rows.shape[1] * widest
+    got = logits(model, tokens, relations)
+    assert got.shape == (len(tokens), 100, puzzle.vocab_size)
+    mirrored = rows.flip(1)  # the lines in another order
+    close(logits(model, tokens, (mirrored,)), got)
+    changed = rows.clone()
+    changed[0, 0, :2] = torch.tensor([7, -1])
+    assert not torch.equal(logits(model, tokens, (changed,))[0], got[0])
 
 
 def test_one_network_trains_on_sets_of_one_size_and_resumes_to_the_bit(tmp_path: Any) -> None:
