@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from datasets_gen.layout import DatasetError
+from datasets_gen.layout import DatasetError, read_metadata, splits_of
 from datasets_gen.pictures import character_of
-from datasets_gen.puzzles import Puzzle, family_of
+from datasets_gen.puzzles import Puzzle, family_of, puzzle_of
 from reason.config.describe import halting_read
 from reason.config.schema import Config
 from reason.data import by_relation, draw_symmetries, shape_of_puzzle
@@ -139,10 +139,16 @@ def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
     return [text[i : i + width] for i in range(0, len(text), width)]
 
 
-def family_of_run(run: Path) -> Puzzle:
-    """The family of the puzzles that a run was trained on; ConfigError where none can be typed."""
+def family_of_run(run: Path, config: Config) -> Puzzle:
+    """The family of the puzzles that a run was trained on; ConfigError where none can be typed.
+
+    A network for any puzzle reads those of the set that its config names.
+    """
     shape = read_shape(run)
     try:
+        if config.data.directory is not None and getattr(config.model, "of_any", False):
+            for split in splits_of(config.data.directory)[:1]:
+                return puzzle_of(read_metadata(config.data.directory, split))
         return family_of(read_record(run)["task"], shape.seq_len, shape.vocab_size, shape.structure)
     except (DatasetError, KeyError) as error:
         raise ConfigError(f"{run} was trained on a set of no known family; no puzzle can be typed: {error}") from None
@@ -174,13 +180,14 @@ def solve_text(
     for name, value, least in (("restarts", restarts, 1), ("steps", steps, 1), ("seconds", seconds, 0)):
         if value is not None and not value >= least:
             raise ConfigError(f"{name}={value}: at least {least} is needed")
-    trained = family_of_run(run)
+    trained = family_of_run(run, config)
     if trained.name in WRITERS:
         raise ConfigError(f"{run} was trained on {trained.name}: reason solve {run} writes it on")
     puzzle = trained.sized(text)
     question, relations = puzzle.typed(text)
     # A board of the trained size has the structure that the training set declared, which may say more than the family.
-    shape = model.shape if puzzle == trained else shape_of_puzzle(puzzle)
+    own = puzzle == trained and not getattr(config.model, "of_any", False)
+    shape = model.shape if own else shape_of_puzzle(puzzle)
     device = next(model.parameters()).device
     if not model.reads(shape):
         fit = next((name for name in pretrained_models() if card(name)["task"] == puzzle.task), None)
@@ -195,7 +202,7 @@ def solve_text(
     tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)  # (1, S)
     unscored, nobody = torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device)
     instances = by_relation(None if relations is None else relations[None], shape.structure, device)
-    batch = Batch(tokens, unscored, nobody, instances)
+    batch = Batch(tokens, unscored, nobody, instances, shape)
 
     def clues(questions: torch.Tensor) -> Clues | None:
         none = questions.new_zeros(len(questions), dtype=torch.bool)  # solved: `until` ends at the first solution

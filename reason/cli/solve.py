@@ -68,8 +68,11 @@ puzzle has several solutions or no symmetry, its most certain cell becomes a clu
 (studies=decimation=none turns this off). The exit status is 0 if the last answer satisfies the rules, and 1 if it
 does not or the puzzle is malformed."""
 
-SETTING = re.compile(r"(steps|studies|device|(data|model|training|evaluation)\.[\w.]*)=")  # a sum may end in '=', too
+SETTING = re.compile(
+    r"(steps|studies|device|data|(data|model|training|evaluation)\.[\w.]*)="
+)  # a sum may end in '=', too
 READ = tuple(f"evaluation.{name}" for name in ("steps", "studies", "weights", "checkpoint"))
+SHORT = {"steps": "evaluation.steps", "studies": "evaluation.studies", "data": "data.directory"}
 FEW = 6  # boards that are all drawn
 
 
@@ -100,13 +103,14 @@ def main(argv: list[str]) -> int:
         )
     name, text = words
     run, own = run_and_config(name)
-    puzzle = family_of_run(run)
-    puzzles = _puzzles(Path(text), puzzle) if output else [_text(text)]
-    _, pairs = split_arguments(settings, {"steps": "evaluation.steps", "studies": "evaluation.studies"})
+    _, pairs = split_arguments(settings, SHORT)
     config = override(own, pairs)
     refuse_unreadable(pairs)
+    puzzle = family_of_run(run, config)
+    puzzles = _puzzles(Path(text), puzzle) if output else [_text(text)]
     device = pick_device(config.device)
-    skipped = (key for key in pairs if key.startswith(("evaluation.", "data.")) and key not in READ)
+    read = (*READ, "data.directory") if getattr(config.model, "of_any", False) else READ
+    skipped = (key for key in pairs if key.startswith(("evaluation.", "data.")) and key not in read)
     unread = dict.fromkeys(skipped, f"reason solve only reads {', '.join(READ)}") | idle(config)
     for line in idle_lines(dict(pairs), unread, "this answer"):
         print(line, file=sys.stderr)

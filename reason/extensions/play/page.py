@@ -30,7 +30,7 @@ def exported(run: Path, config: Config, name: str) -> Model:
     onnx = extension("export", "onnx")
     from reason.solve import family_of_run
 
-    puzzle = family_of_run(run)
+    puzzle = family_of_run(run, config)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "onnx"
         exports = onnx.export_onnx(run, folder, config)

@@ -1,6 +1,8 @@
 """The linear form of rules, proved on all assignments, and the mixer over it: a reference, symmetries, several sets."""
 
 import itertools
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,8 @@ from datasets_gen.extensions.declared.linear import linear_form
 from datasets_gen.extensions.declared.puzzle import FIRST
 from datasets_gen.extensions.declared.relations import holds
 from datasets_gen.extensions.declared.rules import Rule, evaluate
-from datasets_gen.layout import DatasetError
+from datasets_gen.layout import DatasetError, read_split
+from datasets_gen.puzzles import puzzle_of
 from datasets_gen.structure import Relation, Structure
 from reason.cli import main
 from reason.context import Context
@@ -234,7 +237,7 @@ def test_hidden_booleans_have_positions_of_their_own() -> None:
     assert not torch.equal(logits(model, tokens, (changed,))[0], got[0])
 
 
-def test_one_network_trains_on_sets_of_one_size_and_resumes_to_the_bit(tmp_path: Any) -> None:
+def test_one_network_trains_on_sets_of_one_size_and_resumes_to_the_bit(tmp_path: Path, capsys: Any) -> None:
     sets = [
         make_set("sudoku --size 6 --train 8 --test 4 --seed 1", tmp_path / "sudoku"),
         make_set("killer --train 8 --test 4 --seed 1 --processes 1", tmp_path / "killer"),
@@ -255,3 +258,11 @@ def test_one_network_trains_on_sets_of_one_size_and_resumes_to_the_bit(tmp_path:
     assert ends[0].read_bytes() == ends[1].read_bytes()
     for directory in sets:
         assert main(["evaluate", str(tmp_path / "whole"), f"data={directory}", "steps=2"]) == 0
+        metadata, split = read_split(directory, "test")
+        puzzle, relations = puzzle_of(metadata), None if split.relations is None else split.relations[0]
+        (tmp_path / "puzzle.txt").write_text(puzzle.draw(split.inputs[0], None, relations))
+        words = ["solve", str(tmp_path / "whole"), str(tmp_path / "puzzle.txt"), f"data={directory}", "steps=2"]
+        capsys.readouterr()
+        assert main([*words, "--restarts", "1", "--json"]) in (0, 1)
+        told = capsys.readouterr().out
+        assert json.loads(told)["exact"] is not None
