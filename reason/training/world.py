@@ -6,14 +6,16 @@ import contextlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from reason.plugins import extension
 
-Rows = TypeVar("Rows", bound=tuple[Any, ...])
+if TYPE_CHECKING:
+    from reason.models.base import Batch
+
 Item = TypeVar("Item")
 
 
@@ -29,9 +31,10 @@ class World:
         """Is this rank 0, which writes files and prints?"""
         return self.rank == 0
 
-    def mine(self, rows: Rows) -> Rows:
-        """This process's rows of a named tuple of (B, ...) tensors."""
-        return rows
+    def mine(self, batch: Batch) -> Batch:
+        """This process's rows."""
+        own = self.portion(len(batch.inputs))
+        return batch.each(lambda part: part[own.start : own.stop])
 
     def sum(self, tensor: Tensor) -> Tensor:
         """The sum over all processes."""

@@ -49,13 +49,12 @@ class Addition(Puzzle):
     rating_name = "digits of the longest operand"
 
     def __post_init__(self) -> None:
-        if not (1 <= self.digits <= MOST_DIGITS and 2 <= self.operands <= MOST_DIGITS):
+        several = 2 <= self.operands <= MOST_DIGITS
+        if not (several and 1 <= self.digits <= MOST_DIGITS and 0 <= self.noise <= 0.9):
             raise DatasetError(
-                f"addition of {self.operands} operands with {self.digits} digits; give at least 2 operands and 1 digit"
-                f", at most {MOST_DIGITS}"
+                f"{self.operands} operands, {self.digits} digits, noise {self.noise}: give at least 2 operands and 1 "
+                f"digit, at most {MOST_DIGITS} of each, and as noise a share from 0 to 0.9"
             )
-        if not 0 <= self.noise <= 0.9:
-            raise DatasetError(f"noise {self.noise}: the share of digits that are wrong, from 0 to 0.9")
 
     @property
     def rules(self) -> str:

@@ -132,15 +132,12 @@ def generate(
         tokens.append(choose(last[0]))
         new = tokens[-1][:, None]
         ended |= tokens[-1] == (-1 if end is None else end)
-    shared, asked = sharing != "per-loop", prompt.shape[1]
     kept = next(iter(caches.sets.values()))[0]
     assert kept is not None, "the prompt is read"
-
-    def size(cells: int, loops: int) -> int:
-        """Bytes of the keys and values of so many cells of all rows, the block's for `loops` loops."""
-        layers = len(model.prelude.blocks) + loops * len(model.block.blocks) + len(model.coda.blocks)
-        return cells * layers * kept[:, :, :, 0].nbytes
-
-    of_prompt = size(asked, loops if keep_prompt or not shared else 1)
-    size_at_end = of_prompt + size(caches.cells - asked, 1 if shared else loops)
+    each = kept[:, :, :, 0].nbytes  # of a cell in one layer, all rows
+    inside, outside = len(model.block.blocks), len(model.prelude.blocks) + len(model.coda.blocks)
+    of_answer = loops if sharing == "per-loop" else 1  # sets of the block's keys and values
+    of_prompt = loops if keep_prompt else of_answer
+    parts = (prompt.shape[1], of_prompt), (caches.cells - prompt.shape[1], of_answer)
+    size_at_end = each * sum(cells * (outside + sets * inside) for cells, sets in parts)
     return Generated(torch.stack(tokens, 1), torch.stack(logits, 1), torch.stack(left, 1), size_at_end)

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from reason.errors import ConfigError, PartnerLost
-from reason.training.world import Item, Rows, World
+from reason.training.world import Item, World
 
 PATIENCE = timedelta(minutes=10)  # for a decision of all processes, one a step; a checkpoint is written in seconds
 LONGER = timedelta(minutes=30)  # to join, and for NCCL, whose own way to give up is to end the process
@@ -32,11 +32,6 @@ class Processes(World):
     control: Any = None  # a gloo group for decisions of the host, which need not wait for the device
     patient: Any = None  # another, with a timeout of a day
     tensors: Any = None  # the group whose tensors are summed and gathered; none: NCCL's
-
-    def mine(self, rows: Rows) -> Rows:
-        """This process's rows of a named tuple of (B, ...) tensors."""
-        own = self.portion(len(rows[0]))
-        return type(rows)(*(_cut(part, own) for part in rows))
 
     def sum(self, tensor: Tensor) -> Tensor:
         """The sum over all processes."""
@@ -80,11 +75,6 @@ class Processes(World):
             else:
                 dist.all_reduce(gradient, group=self.tensors)
                 gradient /= self.size
-
-
-def _cut(part: Any, own: range) -> Any:
-    rows = slice(own.start, own.stop)
-    return part[rows] if isinstance(part, Tensor) else tuple(each[rows] for each in part)
 
 
 @contextlib.contextmanager
