@@ -42,18 +42,12 @@ VARIANTS = {
     "one random state, hints": pairs(
         "model.states=1 model.initial=random data.hints=3 rollout.accum_steps=3 rollout.carry=fresh"
     ),
-    "cmm": {
-        "model.noise": "additive",
-        "model.initial": "input",
-        "model.gradient_checkpointing": "true",
-        "loss.weights.equil_z": "1",
-        "loss.weights.rh_stable_z": "1e4",
-        "loss.weights.rep_x": "1e3",
-        "loss.schedules": '{"rh_stable_z": {"points": [[0,0],[0.3,1]]}}',
-        "balance.kind": "alg-grad-norm",
-        "optimizer.eps": "1e-12",
-        "optimizer.freeze_embedding_after": "0.5",
-    },
+    "cmm": pairs(
+        "model.noise=additive model.initial=input model.gradient_checkpointing=true loss.weights.equil_z=1 "
+        "loss.weights.rh_stable_z=1e4 loss.weights.rep_x=1e3 balance.kind=alg-grad-norm optimizer.eps=1e-12 "
+        "optimizer.freeze_embedding_after=0.5"
+    )
+    | {"loss.schedules": '{"rh_stable_z": {"points": [[0,0],[0.3,1]]}}'},
     "muon": pairs("optimizer.kind=muon optimizer.muon_lr=0.05 rollout.accum_steps=2 rollout.carry=handover"),
     "adamw, bf16, no EMA": {"optimizer.kind": "adamw", "training.precision": "bf16", "ema.decay": "none"},
 }

@@ -24,14 +24,6 @@ from reason.models.base import Batch, Readout, Reasoner, Shape
 from reason.rollout import unroll
 
 
-def nothing(answers: Tensor) -> Tensor:
-    return torch.zeros(len(answers), dtype=torch.bool)
-
-
-def alike(answers: Tensor) -> Tensor:
-    return answers[:, 0] == answers[:, 1]
-
-
 def chosen(logits: np.ndarray, still: np.ndarray) -> int | None:
     """The rule in words, for one puzzle in float64."""
     p = np.exp(logits - logits.max(1, keepdims=True))
@@ -50,9 +42,8 @@ def test_the_clue_is_the_one_that_the_rule_names() -> None:
     logits = torch.randn(300, 6, 4, generator=generator) * torch.rand(300, 1, 1, generator=generator) * 8
     still = torch.rand(300, 6, generator=generator) < 0.6
     against = torch.rand(300, generator=generator) < 0.5
-    new, token = Decimation(1, torch.zeros_like(still, dtype=torch.int64), ~still, "softmax", nothing).clues(
-        logits, still, against
-    )
+    rule = Decimation(1, torch.zeros_like(still, dtype=torch.int64), ~still, "softmax", lambda answers: against & False)
+    new, token = rule.clues(logits, still, against)
     assert (new.sum(1) <= 1).all()
     assert torch.equal(token, torch.where(against[:, None], logits.argsort(-1)[..., -2], logits.argmax(-1)))
     want = [chosen(one.double().numpy(), open_.numpy()) for one, open_ in zip(logits, still, strict=True)]
@@ -89,7 +80,8 @@ def test_a_clue_settles_on_one_of_two_solutions_and_starts_its_puzzle_anew() -> 
     model, inputs = Pair(), torch.tensor([[0, 0], [1, 0]])
     batch = Batch(inputs, inputs, torch.zeros(2, dtype=torch.long))
     answers, taken = [], []
-    for record in unroll(model, batch, 6, clues=Decimation(2, inputs, inputs > 0, "softmax", alike)):
+    rule = Decimation(2, inputs, inputs > 0, "softmax", lambda answers: answers[:, 0] == answers[:, 1])
+    for record in unroll(model, batch, 6, clues=rule):
         answers.append(record.answer.tolist())
         taken.append(record.state.z.flatten().tolist())
         assert torch.equal(record.batch.inputs, inputs)
@@ -152,21 +144,14 @@ def test_boards_show_what_the_pass_answered(sudoku_4x4: Path) -> None:
     assert (np.stack([thought.answers for thought in thoughts], axis=1) == torch.stack(passed).numpy()).all()
 
 
-@pytest.mark.parametrize(
-    ("studies", "several", "every"),
-    [
-        ("", True, 8),
-        ("", False, None),
-        ("decimation=3", False, 3),
-        ("decimation=none", True, None),
-    ],
-)
-def test_puzzles_with_several_solutions_have_it_by_themselves(studies: str, several: bool, every: int | None) -> None:
-    puzzle = SimpleNamespace(several=several)
-    search = search_of(EvaluationConfig(studies=studies or ()), puzzle, 8)  # type: ignore[arg-type]
+def test_puzzles_with_several_solutions_have_it_by_themselves() -> None:
     shape = Shape(seq_len=9, vocab_size=6)
-    assert (search and search.least) == (every and 16 * every)
-    assert default_steps(8, shape, shape, search) == (16 if every is None else max(16, 16 * every))
+    for studies, several, every in (
+        ((), True, 8), ((), False, None), ("decimation=3", False, 3), ("decimation=none", True, None),
+    ):  # fmt: skip
+        search = search_of(EvaluationConfig(studies=studies), SimpleNamespace(several=several), 8)
+        assert (search and search.least) == (every and 16 * every)
+        assert default_steps(8, shape, shape, search) == (16 if every is None else max(16, 16 * every))
 
 
 def test_what_does_not_go_with_it_is_refused(half: Path) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from evaluators import small
+from evaluators import random_batch, small
 from losses.test_dynamics_terms import in_a_larger_maze
 from torch import Tensor
 
@@ -48,9 +48,7 @@ def diagonal(*values: float, shift: float = 0.0) -> Linear:
     return Linear(torch.diag(torch.tensor(values, dtype=torch.float64)), shift)
 
 
-def puzzles(rows: int, cells: int = 1, tokens: int = 2) -> Batch:
-    inputs = torch.randint(0, tokens, (rows, cells))
-    return Batch(inputs, torch.ones_like(inputs), torch.zeros(rows, dtype=torch.long))
+PUZZLE = random_batch(1, 1, 2)
 
 
 def begun(model: Reasoner, batch: Batch) -> tuple[Reasoner, tuple, Context]:
@@ -60,13 +58,13 @@ def begun(model: Reasoner, batch: Batch) -> tuple[Reasoner, tuple, Context]:
 
 def test_radius_and_trace_of_a_known_map() -> None:
     matrix = torch.randn(20, 20, dtype=torch.float64)
-    start = begun(Linear(matrix), puzzles(1))
+    start = begun(Linear(matrix), PUZZLE)
     assert P.radius(*start) == pytest.approx(torch.linalg.eigvals(matrix).abs().max().item(), rel=1e-3)
-    assert P.trace(*begun(diagonal(-0.9, 0.5, 0.2), puzzles(1))) == pytest.approx(-0.2 / 3)  # of a diagonal: exact
+    assert P.trace(*begun(diagonal(-0.9, 0.5, 0.2), PUZZLE)) == pytest.approx(-0.2 / 3)  # of a diagonal: exact
 
 
 def test_a_push_returns_as_fast_as_the_map_contracts() -> None:
-    model, state, x = begun(diagonal(0.5, 0.5, 0.5), puzzles(1))
+    model, state, x = begun(diagonal(0.5, 0.5, 0.5), PUZZLE)
     assert P.perturb_and_return(model, state, x, steps=3) == pytest.approx([1, 0.5, 0.25, 0.125])
     pushed = P.pushed(state, P.random_direction(state, x), 0.2)
     assert residual(state, pushed).item() == pytest.approx(0.2)
@@ -74,14 +72,14 @@ def test_a_push_returns_as_fast_as_the_map_contracts() -> None:
 
 @pytest.mark.parametrize("values", [(0.9, 0.1), (1.5, 1.0), (-1.2, 0.3)])
 def test_the_growth_rate_is_the_logarithm_of_the_radius(values: tuple[float, float]) -> None:
-    rate = P.growth_rate(*begun(diagonal(*values), puzzles(1)), steps=200)
+    rate = P.growth_rate(*begun(diagonal(*values), PUZZLE), steps=200)
     assert rate == pytest.approx(math.log(abs(values[0])), abs=0.03)
 
 
 @pytest.mark.parametrize("states", [1, 2])
 def test_the_oscillation_is_that_of_the_low_states_of_the_path(states: int) -> None:
     model = precise(small(Shape(seq_len=3, vocab_size=4), hidden_size=4, h_cycles=2, l_cycles=2, states=states, dt=0.5))
-    model, state, x = begun(model, puzzles(1, 3, 4))
+    model, state, x = begun(model, random_batch(1, 3, 4))
     with torch.no_grad():
         path = list(model.path(state, x))
     low = [state.z_l, *(path[i].z_l for i in range(6) if states == 1 or i % 3 < 2)]
@@ -97,9 +95,9 @@ def test_oscillation_of_a_jump_and_of_a_walk() -> None:
                 yield state
 
     for value, shift, ratio in ((-1.0, 0.0, 0.0), (1.0, 1.0, 2.0)):
-        start = begun(Twice(torch.tensor([[value]], dtype=torch.float64), shift), puzzles(1))
+        start = begun(Twice(torch.tensor([[value]], dtype=torch.float64), shift), PUZZLE)
         assert P.oscillation(*start) == pytest.approx([ratio] * 2)
-    assert P.oscillation(*begun(diagonal(0.5), puzzles(1))) == []  # one call a step
+    assert P.oscillation(*begun(diagonal(0.5), PUZZLE)) == []  # one call a step
 
 
 TURN = torch.tensor([[0, 0, 1], [1, 0, 0], [0, 1, 0]], dtype=torch.float64)
@@ -113,7 +111,7 @@ TURN = torch.tensor([[0, 0, 1], [1, 0, 0], [0, 1, 0]], dtype=torch.float64)
     (diagonal(1e30, 0.5, shift=1.0), (1.0, 1.0), "divergence"),
 ])  # fmt: skip
 def test_every_end_has_its_name(model: Linear, start: tuple[float, ...], end: str) -> None:
-    context, state, points = model.encode(puzzles(1)), One(torch.tensor([[start]], dtype=torch.float64)), []
+    context, state, points = model.encode(PUZZLE), One(torch.tensor([[start]], dtype=torch.float64)), []
     for _ in range(31):
         points.append(state.z.flatten())
         state = model.step(state, context)
