@@ -57,6 +57,8 @@ def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
     own = _portable(trained_with)
     command, files = _command(own, record.get("command", [])), [Path(file).name for file in record.get("imports", [])]
+    if own.training.precision in ("bf16", "fp16"):  # slow on machines that have none
+        own = derive(own, {"training.precision": "auto"})
     with new_path(out, "name another folder, or remove it") as model:
         checkpoint = chosen_checkpoint(run, config.evaluation.checkpoint)
         which = which_weights(checkpoint, config.evaluation.weights)
