@@ -36,7 +36,8 @@ def read_sums(path: Path) -> list[list[int]]:
     sums = []
     for where, entry in read_objects(path):
         row = entry if isinstance(entry, dict) else {}
-        operands, total = [row.get("num1"), row.get("num2")], row.get("sum", row.get("answer"))
+        operands: list[Any] = [row.get("num1"), row.get("num2")]
+        total = row.get("sum", row.get("answer"))
         if not all(type(number) is int and 0 <= number < 10**MOST_DIGITS for number in operands):
             raise DatasetError(f"{where}: num1 and num2 must be whole numbers, got {operands!r:.80}")
         if total != sum(operands):
