@@ -134,16 +134,19 @@ def _product(rule: Rule, numbers: tuple[int, ...], values: tuple[int, ...], size
     """∏ x = n as Σ e_p(x) = e_p(n) for every prime p that divides a value; None: the rule is another one."""
     if rule != ["==", ["*", "x"], "n"] or min(values) < 1:
         return None
-    primes = [p for p in range(2, max(values) + 1) if all(p % d for d in range(2, p))]
+    found, left = [], numbers[0]
+    for prime in (p for p in range(2, max(values) + 1) if all(p % d for d in range(2, p))):
+        exponents = [_exponent(value, prime) for value in values]
+        terms = {(place, v): each for place in range(size) for v, each in enumerate(exponents)}
+        if any(exponents):
+            total = _exponent(left, prime) if left else 0
+            left //= prime**total
+            found.append(_sum(terms, total, total))
+    return tuple(found) if left == 1 else (_contradiction(values),)  # 0, or a factor that no value has
 
-    def power(number: int, prime: int) -> int:
-        return next(e for e in range(32) if number % prime ** (e + 1))
 
-    def exponents(prime: int) -> dict[tuple[int, int], int]:
-        return {(place, v): power(value, prime) for place in range(size) for v, value in enumerate(values)}
-
-    found = [(exponents(prime), power(numbers[0], prime)) for prime in primes]
-    return tuple(_sum(terms, total, total) for terms, total in found if any(terms.values()))
+def _exponent(number: int, prime: int) -> int:
+    return next(e for e in itertools.count() if number % prime ** (e + 1))
 
 
 def _runs(lengths: tuple[int, ...], size: int, values: tuple[int, ...]) -> tuple[Sum, ...]:

@@ -177,7 +177,8 @@ def tables(relation: Relation, largest: int, values: tuple[int, ...]) -> Tables:
     kinds = sorted((code(size, some + (-1,) * (relation.clues - len(some)), relation.highest), size, some)
                    for size in sizes for some in clues)  # fmt: skip
     forms = [linear_form(relation.rule, size, some, values) for _, size, some in kinds]
-    count, longest = max(map(len, forms)), max(len(each.places) for some in forms for each in some)
+    count = max(map(len, forms))
+    longest = max((len(each.places) for some in forms for each in some), default=0)
     terms = np.zeros((3, len(forms), count, longest), np.int64)
     terms[0], bounds, hidden = -1, np.zeros((len(forms), count, 2), np.int64), 0
     for f, (some, (_, size, _)) in enumerate(zip(forms, kinds, strict=True)):
@@ -222,7 +223,7 @@ class LinearConstraints(nn.Module):
         self.hidden = 0  # booleans of instances that every puzzle has
         for rule, cells in every:
             form = linear_form(rule, len(cells), (), self.values)
-            more = max(max(each.places) for each in form) + 1 - len(cells)
+            more = max((max(each.places) for each in form), default=0) + 1 - len(cells)
             beyond = self.cells * self.symbols + self.hidden + np.arange(more)
             found += [(np.concatenate([cells * self.symbols, beyond]), each) for each in form]
             self.hidden += max(0, more)
@@ -281,9 +282,8 @@ class LinearConstraints(nn.Module):
         which = which.clamp(max=len(table.codes) - 1)
         places, values, weights, bounds = (part.to(rows.device)[which] for part in table[1:5])  # (B, M, C', T)
         there = (places >= 0) & (size > 0)[..., None, None]
-        hidden = (
-            torch.arange(rows.shape[1] * table.hidden, device=rows.device).view(rows.shape[1], table.hidden) + first
-        )
+        hidden = first + torch.arange(rows.shape[1] * table.hidden, device=rows.device)
+        hidden = hidden.view(rows.shape[1], table.hidden)
         start = torch.cat([cells * self.symbols, hidden.expand(len(rows), -1, -1)], dim=-1)  # (B, M, P + hidden)
         booleans = start[:, :, None].expand(-1, -1, places.shape[2], -1).gather(-1, places.clamp(min=0)) + values
         terms = Terms(torch.where(there, booleans, -1), weights * there, bounds * (size > 0)[..., None, None])

@@ -43,6 +43,9 @@ RULES: list[tuple[Rule, int, tuple[int, ...], tuple[int, ...]]] = [
     (["==", ["sum", ["==", "x", 3]], "n"], 4, (2,), (1, 2, 3)),
     (["==", ["*", "x"], "n"], 3, (12,), DIGITS),
     (["==", ["*", "x"], "n"], 2, (7,), DIGITS),
+    (["==", ["*", "x"], "n"], 3, (7,), DIGITS),
+    (["==", ["*", "x"], "n"], 3, (0,), DIGITS),
+    (["<=", ["abs", ["-", "x0", "x1"]], "n"], 2, (9,), DIGITS),
     (["==", ["abs", ["-", "x0", "x1"]], "n"], 2, (2,), DIGITS),
     (["<", ["sum", "x0", ["*", 2, "x1"]], ["sum", "x2", 4]], 3, (), DIGITS),
     (["or", ["==", "x0", 1], ["==", "x1", 2], ["==", "x2", 3]], 3, (), (1, 2, 3)),
@@ -60,7 +63,7 @@ def test_the_linear_form_has_the_solutions_of_the_rule(
     rule: Rule, size: int, numbers: tuple[int, ...], values: tuple[int, ...]
 ) -> None:
     sums = linear_form(rule, size, numbers, values)
-    hidden = max(max(each.places) for each in sums) + 1 - size
+    hidden = max((max(each.places) for each in sums), default=0) + 1 - size
     every = np.array([*itertools.product(values, repeat=size)])  # (K^n, n)
     fits = evaluate(rule, every, np.tile(np.array(numbers, np.int64), (len(every), 1)))
     booleans = (every[..., None] == np.array(values)).transpose(1, 2, 0)[..., None]  # (n, K, K^n, 1)
