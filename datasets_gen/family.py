@@ -66,6 +66,10 @@ class Puzzle(ABC):
         """Cells S of an example."""
         return self.grid_shape[0] * self.grid_shape[1]
 
+    def on_board(self, cells: np.ndarray) -> np.ndarray:
+        """(..., S) -> (..., rows, columns): what drawings show; a family may have hidden cells beside the board."""
+        return cells.reshape(*cells.shape[:-1], *self.grid_shape)
+
     @property
     def glyphs(self) -> str:
         """What a picture writes into a cell of each token: one character each, blank for an open cell or a fill."""
@@ -145,9 +149,13 @@ class Puzzle(ABC):
         """(N,) uint64, equal for puzzles that are symmetric copies and must not lie in two splits."""
         return row_keys(questions)
 
+    def notes(self, labels: Mapping[str, np.ndarray]) -> list[str]:
+        """What deserves a look in the answers (N, S) of the splits, in a line each."""
+        return []
+
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """The board (S,) as text; cells that `question` leaves open are set apart where the family can."""
-        return "\n".join("".join(self.characters[t] for t in row) for row in tokens.reshape(self.grid_shape))
+        return "\n".join("".join(self.characters[t] for t in row) for row in self.on_board(tokens))
 
     def sized(self, text: str) -> Self:
         """The member of the family with as many cells as a typed board; itself where no member fits."""
@@ -168,14 +176,14 @@ class Puzzle(ABC):
 
     def parse(self, text: str) -> np.ndarray:
         """Tokens (S,) of a typed board; characters of `passed` that are not cells are skipped."""
-        read, (rows, columns) = self.typed_as, self.grid_shape
+        read, (rows, columns) = self.typed_as, self.on_board(np.arange(self.seq_len)).shape
         lines = [[c for c in line if c in read or c not in self.passed] for line in text.split("\n")]
         for number, line in enumerate(lines, 1):
             if (foreign := next((c for c in line if c not in read), None)) is not None:
                 cells = "".join(read)
                 raise DatasetError(f"{foreign!r} in line {number} is no cell of {self.name}; its cells are {cells!r}")
         counts = [len(line) for line in lines if line]
-        if sum(counts) != self.seq_len or (len(counts) == rows and counts != [columns] * rows):
+        if sum(counts) != rows * columns or (len(counts) == rows and counts != [columns] * rows):
             size = f"{rows}x{columns} = {rows * columns}"
             raise DatasetError(f"{sum(counts)} cells, {counts} by line; type the {size} of a board of {self.name}")
         tokens = [read[character] for line in lines for character in line]

@@ -68,19 +68,20 @@ def distinct(
     seed: int,
     processes: int | None,
     what: str,
-    hopeless: Callable[[list[Any], int], str | None],
+    hopeless: Callable[[Sequence[tuple[Any, Result]], int, int], bool],
     alone: bool = True,
 ) -> dict[str, list[Result]]:
     """By split, the first `counts` items that the chunks of a kind bring, number 0, 1, …; no two are alike.
 
     make: (signature, item) of a chunk's draws; equal signatures for items that are alike, None for a draw that failed.
-    hopeless: why to give up after these results in a row without a new item, and so many items before; None: go on.
-    A process that makes a part of the set looks for its share of the items.
+    hopeless: called with a chunk's results, the number of chunks in a row without a new item, and that of all items;
+    whether to stop with what there is; raises DatasetError where that is not enough. A process that makes a part of the
+    set looks for its share of the items.
     """
     seen: set[Any] = set()
     found: dict[str, list[Result]] = {}
     for split in (split for split in ORDER if counts.get(split)):
-        chosen, count, barren = found.setdefault(split, []), share(counts[split]), list[Any]()
+        chosen, count, barren = found.setdefault(split, []), share(counts[split]), 0
         chunks = map(partial(Chunk, kind, seed, ORDER.index(split)), itertools.count())
         with Progress(total=count, desc=f"{split}: {what}", unit="puzzle") as bar:
             for made in ordered_map(make, chunks, processes, alone):
@@ -90,11 +91,11 @@ def distinct(
                         seen.add(signature)
                         chosen.append(item)
                 bar.update(len(chosen) - before)
+                barren = 0 if len(chosen) > before else barren + 1
+                if hopeless(made, barren, len(seen)):
+                    return found
                 if len(chosen) == count:
                     break
-                barren = [] if len(chosen) > before else [*barren, made]
-                if why := hopeless(barren, len(seen)):
-                    raise DatasetError(why)
     return found
 
 

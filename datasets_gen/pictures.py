@@ -29,15 +29,17 @@ def board_picture(
 
     before: the board of the step before, from which cells that differ are marked. pixels: of the longer side, roughly.
     """
-    rows, columns = puzzle.grid_shape
-    given, changed = puzzle.given(question), np.zeros(len(tokens), bool) if before is None else tokens != before
+    given = puzzle.on_board(puzzle.given(question))
+    tokens, question, before = map(puzzle.on_board, (tokens, question, tokens if before is None else before))
+    rows, columns = tokens.shape
+    changed = tokens != before
     side = max(10, min(48, pixels // max(rows, columns)))
     width, foot = columns * side + 2 * EDGE, FOOT if caption else 0
     image = Image.new("RGB", (max(width, 280) if caption else width, rows * side + 2 * EDGE + foot), PAPER)
     draw = ImageDraw.Draw(image)
     font = ImageFont.load_default(round(0.6 * side))
-    for cell, token in enumerate(tokens.tolist()):
-        row, column = divmod(cell, columns)
+    for cell, token in np.ndenumerate(tokens):
+        row, column = cell
         x, y = EDGE + column * side, EDGE + row * side
         fill = puzzle.fills.get(token) or (CHANGED if changed[cell] else GIVEN if given[cell] else PAPER)
         draw.rectangle((x, y, x + side, y + side), fill=fill, outline=LINE)

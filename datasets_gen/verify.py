@@ -64,6 +64,8 @@ def run(options: argparse.Namespace) -> None:
         _check_leaks(puzzle, {name: split for name, (_, split) in splits.items()})
         if len(splits) > 1:
             print(f"no puzzle is in two splits under the puzzle's symmetries: {', '.join(splits)}")
+            for line in puzzle.notes({name: split.labels for name, (_, split) in splits.items()}):
+                print(f"note: {line}", file=sys.stderr)
     print(f"{directory}: no fault found")
 
 

@@ -135,8 +135,7 @@ def counted(count: int, what: str) -> str:
 
 
 def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
-    text, width = "".join(character_of(puzzle.characters, token) for token in tokens), puzzle.grid_shape[1]
-    return [text[i : i + width] for i in range(0, len(text), width)]
+    return ["".join(character_of(puzzle.characters, token) for token in row) for row in puzzle.on_board(tokens)]
 
 
 def family_of_run(run: Path, config: Config) -> Puzzle:

@@ -93,8 +93,10 @@ def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes:
     if not 2 <= kind.min_path <= free:
         raise DatasetError(f"--min-path {kind.min_path}: choose from 2 to well below {free:.0f}, the free cells")
 
-    def hopeless(barren: list[Any], found: int) -> str | None:
-        return _barren(kind, found) if len(barren) == PATIENCE else None
+    def hopeless(_: Any, barren: int, found: int) -> bool:
+        if barren == PATIENCE:
+            raise _barren(kind, found)
+        return False
 
     what = f"{kind.size}x{kind.size} maze"
     found = distinct(maze_chunk, (kind, _heaviest(kind, seed)), counts, seed, processes, what, hopeless)
@@ -134,11 +136,11 @@ def _heaviest(kind: Kind, seed: int) -> float:
         kept = _far(kind, PILOT, seeded(seed, len(ORDER), number))
         if len(kept):
             return 1.5 * float(kept[:, -1].max())
-    raise DatasetError(_barren(kind, 0))
+    raise _barren(kind, 0)
 
 
-def _barren(kind: Kind, found: int) -> str:
-    return (
+def _barren(kind: Kind, found: int) -> DatasetError:
+    return DatasetError(
         f"{PATIENCE * DRAWS:,} random mazes brought no new one with {kind.min_path} path cells or more ({found} found "
         "until then); ask for fewer mazes, a smaller --min-path or another --wall-density"
     )

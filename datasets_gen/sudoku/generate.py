@@ -82,11 +82,11 @@ def random_splits(
     if clues is not None and not fewest <= clues <= most:
         raise DatasetError(f"--clues {clues}: choose {fewest} to {most}, or none for minimal puzzles")
 
-    def hopeless(barren: list[Any], found: int) -> str | None:
-        if (boards := len(barren) * CHUNK) <= 20_000 + 20 * found:
-            return None
+    def hopeless(_: Any, barren: int, found: int) -> bool:
+        if (boards := barren * CHUNK) <= 20_000 + 20 * found:
+            return False
         kind = "minimal puzzles" if clues is None else f"puzzles with {clues} clues"
-        return (
+        raise DatasetError(
             f"only {found} different {kind} were found, and {boards:,} more boards brought none; "
             "ask for fewer puzzles, another number of clues or a larger board"
         )

@@ -18,12 +18,12 @@ def board(puzzle: Puzzle, tokens: np.ndarray, question: np.ndarray, changed: np.
 
     Cells that have changed (S,) are on yellow with a ' behind.
     """
-    rows, columns = puzzle.grid_shape
-    given = puzzle.given(question)
+    given, tokens, question, changed = map(puzzle.on_board, (puzzle.given(question), tokens, question, changed))
+    rows, columns = tokens.shape
     struck = given & (tokens != question)
     text = Text()
-    for cell, token in enumerate(tokens):
-        row, column = divmod(cell, columns)
+    for cell, token in np.ndenumerate(tokens):
+        row, column = cell
         if column == 0 and row:
             text.append("\n")
             if puzzle.box_shape and row % puzzle.box_shape[0] == 0:

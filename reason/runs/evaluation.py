@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from datasets_gen.layout import read_split, splits_of
 from reason.config.describe import halting_read, has_mark, idle, idle_lines, refuse_unreadable
 from reason.config.overrides import Changes, changes_between, leaves, read_config, value_text
 from reason.config.schema import Config
@@ -96,8 +97,10 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
         consumers = consumers_of(evaluator)
         others = config.data.directories[1:]
         first = f"read on {directory}; the run was trained on {', '.join(others)} as well: data=DIR" if others else ""
+        puzzle, kept = evaluator.puzzle, {"train", settings.split} & {*splits_of(directory)}
+        notes = puzzle.notes({name: read_split(directory, name)[1].labels for name in kept}) if puzzle else []
         unread = idle_lines(changes, idle(config), "this evaluation")
-        for line in (first, *unread, *reasons, *(consumer.cost for consumer in consumers)):
+        for line in (first, *notes, *unread, *reasons, *(consumer.cost for consumer in consumers)):
             if world.first and line:
                 print(line)
         if compiled:

@@ -93,9 +93,11 @@ def addition_splits(
     mixed: every operand has its own number of digits; the rating is that of the longest.
     """
 
-    def hopeless(barren: list[Any], found: int) -> str | None:
+    def hopeless(_: Any, barren: int, found: int) -> bool:
+        if barren < PATIENCE:
+            return False
         told = f"of {PATIENCE * BATCH:,} random sums in a row none is new ({found:,} were found before)"
-        return f"{told}: ask for fewer, or for more digits" if len(barren) == PATIENCE else None
+        raise DatasetError(f"{told}: ask for fewer, or for more digits")
 
     kind = (puzzle.operands, lengths, mixed)
     found: dict[str, list[Sum]] = distinct(random_chunk, kind, counts, seed, processes, "sums", hopeless)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from datasets_gen.extensions.declared import graphs
 from datasets_gen.extensions.declared.rules import MIRRORED, PLAIN, SYMMETRIC, Rule
 from datasets_gen.layout import DatasetError
 
@@ -63,6 +65,21 @@ class Unseen(NamedTuple):
     constraint: Any
 
 
+class Connected(NamedTuple):
+    """From each cell whose constraint holds, a path of such cells leads to each other one; networks do not see it."""
+
+    mask: Any  # a constraint over each cell, in the shape of a grid
+
+
+class OneLoop(NamedTuple):
+    """The edges whose constraint holds are one closed loop; networks do not see it.
+
+    Points stand in every second row and column of the board, and the edge of two neighbours between them.
+    """
+
+    board: Any  # constraints; those that stand at no edge are not read
+
+
 class _Cell(int):
     """The number of a cell, told apart from a constant."""
 
@@ -74,6 +91,8 @@ def instances(constraints: Any, cells: Mapping[str, int]) -> list[Instance]:
     if isinstance(constraints, Runs):
         line = tuple(int(_tree(cell, cells)) for cell in constraints.cells)
         return [Instance(["runs"], line, tuple(int(number) for number in constraints.numbers), len(line))]
+    if isinstance(constraints, Connected | OneLoop):
+        return [_whole(constraints, cells)]
     if isinstance(constraints, list | tuple | np.ndarray):
         return [found for each in constraints for found in instances(each, cells)]
     tree = _tree(constraints, cells)
@@ -90,6 +109,23 @@ def instances(constraints: Any, cells: Mapping[str, int]) -> list[Instance]:
             f"{MOST_PLACES} in order; write {INSTEAD}, split it, or hide it: unseen(constraint)"
         )
     return [found.unfolded]
+
+
+def _whole(constraint: Connected | OneLoop, cells: Mapping[str, int]) -> Instance:
+    """One instance over a board whose cells, or edges, are marked by the same constraint each."""
+    name = "connected" if isinstance(constraint, Connected) else "one_loop"
+    board = np.array(constraint[0], dtype=object)
+    if board.ndim != 2 or (name == "one_loop" and not all(n % 2 and n > 1 for n in board.shape)):
+        wanted = "a board" if name == "connected" else "a board of odd rows and columns"
+        raise DatasetError(f"{name} reads {wanted}, and got the shape {board.shape}")
+    shape, places = board.shape, list(np.ndindex(board.shape))
+    if name == "one_loop":
+        shape = (shape[0] // 2 + 1, shape[1] // 2 + 1)
+        places = graphs.drawn_edges(shape)
+    marks = [_ordered(_tree(board[place], cells)) for place in places]
+    if any(mark.rule != marks[0].rule or len(mark.cells) != 1 for mark in marks):
+        raise DatasetError(f"{name}: every cell is marked by the same constraint over it alone, as in {name}(x == 1)")
+    return Instance([name, [*shape], marks[0].rule], tuple(m.cells[0] for m in marks), (), len(marks), seen=False)
 
 
 def _ordered(tree: Any, seen: bool = True) -> Instance:
@@ -144,7 +180,8 @@ def _tree(expression: Any, cells: Mapping[str, int]) -> Any:
     if parts is None:
         if name in cells:
             return _Cell(cells[name])
-        raise DatasetError(f"{expression!s:.60} is no cell of the puzzle; use the variables that the page is handed")
+        own = "a variable of its own" if re.fullmatch("[BI]V[0-9]+", name) else f"{expression!s:.60}"
+        raise DatasetError(f"a constraint uses {own}, which is no cell of the puzzle; for more cells enlarge the grid")
     if name == "wsum":
         weighted = [(int(weight), _tree(part, cells)) for weight, part in zip(*parts, strict=True)]
         return ["sum", *(part if weight == 1 else ["*", weight, part] for weight, part in weighted)]

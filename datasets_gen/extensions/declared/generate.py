@@ -1,9 +1,10 @@
-"""`python -m datasets_gen NAME`: puzzles of a page, each with the clues that leave one solution."""
+"""`python -m datasets_gen NAME`: puzzles of a file, each with the clues that leave one solution."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -15,22 +16,23 @@ import numpy as np
 from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.extensions.declared.expressions import Instance
 from datasets_gen.extensions.declared.pages import page_named
-from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, Declared, signature
+from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, Declared, Drawn, file_of, own_code, signature
 from datasets_gen.extensions.declared.relations import gather, partitioned, rows
-from datasets_gen.extensions.declared.rules import evaluate, named
+from datasets_gen.extensions.declared.rules import evaluate, named, renamable
 from datasets_gen.extensions.declared.solver import LIGHT, NoPuzzle, Solver, TooHard
 from datasets_gen.layout import DatasetError, Split
-from datasets_gen.parallel import ORDER, Chunk, distinct
+from datasets_gen.parallel import ORDER, Chunk, distinct, share
 from datasets_gen.puzzles import FAMILIES
 from datasets_gen.structure import units
 
 CHUNK = 4  # random puzzles of a task
-PATIENCE = 25  # tasks in a row that bring nothing before giving up
+PATIENCE = 100, 20  # draws in a row without a new puzzle before giving up: so many, and those of so many puzzles
+EARLY = 40  # draws after which a low rate is said
 ANSWERS = 8  # of a training puzzle that may have several, at most: an epoch draws one of them
 
 
 def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
-    """Add the command of one page."""
+    """Add the command of one puzzle."""
     page = page_named(name)
     if name not in FAMILIES:  # a file of one's own
         refuse_faults(page, name)
@@ -41,8 +43,8 @@ def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
         name,
         partial(run, name),
         summary,
-        f"{summary}. Every puzzle has {solutions}. No two puzzles of a set, within or across its splits, are the same"
-        f"{' up to a renaming of the values' if page.interchangeable else ''}. "
+        f"{summary}. Every puzzle has {solutions}. No two puzzles of a set, within or across its splits, are the same, "
+        "also up to a renaming of the values where all constraints allow it. "
         "The same options and seed give the same bytes, with the same OR-Tools.",
         f"example:\n  python -m datasets_gen {name} --train 1000 --test 500 --output-dir data/{Path(name).stem}",
     )
@@ -57,14 +59,13 @@ def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
 
 
 def refuse_faults(page: type[Declared], name: str) -> None:
-    """Raises DatasetError where a page has no board, no values that can be told apart, or the name of another."""
+    """Raises DatasetError where a file states no board, no values that can be told apart, or the name of another."""
     if page.name in FAMILIES:
         raise DatasetError(f"{name}: name = {page.name!r} belongs to a puzzle of the package; choose another")
-    apart = {*page.values} - {*" .", *page.reserved}
-    if len(page.grid) != 2 or page.grid == (1, 1) or not apart or len(apart) < len(page.values):
+    if wrong := page().wrong:
         raise DatasetError(
-            f"{name}: grid = {page.grid}, values = {page.values!r}; state (rows, columns), and a different character "
-            f"for each value, no space and none of .{page.reserved}"
+            f"{name}: {wrong} = {getattr(page, wrong)!r}; a shape is (rows, columns), values are a text with a "
+            f"different character for each, no space and none of .{page.reserved}, and `black` has as many"
         )
 
 
@@ -79,6 +80,8 @@ def run(name: str, options: argparse.Namespace) -> None:
         "mean_rating": {name: round(float(ratings.mean()), 2) for name, ratings in rated.items()},
     }
     save(options, puzzle, splits, {} if clues is None else {"clues": clues}, facts, command=name)
+    for line in puzzle.notes({name: split.labels for name, split in splits.items()}):
+        print(f"note: {line}", file=sys.stderr)
 
 
 class Made(NamedTuple):
@@ -106,8 +109,17 @@ def declared_chunk(chunk: Chunk) -> list[tuple[int | None, Any]]:
             found.append((None, str(why)))
         else:
             own = [(each.kind[0], each.numbers, each.ordered) for each in made.own]
-            found.append((signature(made.question, own, puzzle.interchangeable), made))
+            rules = [each.rule for each in (*puzzle.always_instances, *made.own)]
+            found.append((signature(made.question, own, puzzle.open_tokens if renames(puzzle, rules) else ()), made))
     return found
+
+
+def renames(puzzle: Declared, rules: Iterable[Any]) -> bool:
+    """Whether any two values may change places; DatasetError where the file says so and a rule tells them apart."""
+    apart = next((named(rule) for rule in rules if not renamable(rule)), "black cells" if puzzle.black else None)
+    if apart and puzzle.interchangeable:
+        raise DatasetError(f"{puzzle.name}: interchangeable = True, but {apart} can tell values apart; leave it out")
+    return apart is None and puzzle.interchangeable is not False and len(puzzle.open_values) > 1
 
 
 def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made:
@@ -115,21 +127,30 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made:
 
     Where it may, `answers` of them are drawn, and those that differ are kept: labels then follow their distribution.
     """
-    drawn = puzzle.puzzle(puzzle.cells, rng, partial(puzzle.fill, rng))
+    with own_code(file_of(type(puzzle))):
+        drawn = puzzle.puzzle(puzzle.cells, rng, partial(puzzle.fill, rng))
+    if not isinstance(drawn, Drawn):
+        raise DatasetError(f"{puzzle.name}: `puzzle` returns {type(drawn).__name__}; return Drawn(answer, …)")
+    for part, cells in drawn._asdict().items():
+        if part not in ("shown", "optional") and cells is not None and np.size(cells) != puzzle.seq_len:
+            raise DatasetError(
+                f"{puzzle.name}: `{part}` of Drawn has shape {np.shape(cells)}; the grid is {puzzle.grid}"
+            )
     answer = np.asarray(drawn.answer, np.int64).ravel()
-    absent = np.zeros(answer.shape, bool) if drawn.absent is None else np.asarray(drawn.absent).ravel()
+    absent, black = (
+        np.zeros(answer.shape, bool) if cells is None else np.asarray(cells, bool).ravel()
+        for cells in (drawn.absent, drawn.black)
+    )
     givens, own = puzzle.read(drawn.shown)
     clues = [puzzle.read(clue) for clue in drawn.optional]
     for clue in [({}, puzzle.always_instances), (givens, own), *clues]:
-        if broken := _broken(answer, clue):
+        if broken := _broken(puzzle, answer, clue):
             raise DatasetError(f"{puzzle.name}: the answer breaks {broken}")
+    if black.any() and not (puzzle.black and {*np.flatnonzero(black).tolist()} <= givens.keys()):
+        raise DatasetError(f"{puzzle.name}: a black cell needs a clue in `shown`, and the class the characters `black`")
     optional = [index for index, (_, instances) in enumerate(clues) if instances]
-    solver = Solver(
-        puzzle.cells.flat,
-        puzzle.domains(givens, absent),
-        puzzle.posted([*puzzle.always_instances, *own]),
-        [each for index in optional for each in puzzle.posted(clues[index][1])],
-    )
+    asked = [each for index in optional for each in clues[index][1]]
+    solver = puzzle.solver_of(givens, [*puzzle.always_instances, *own], absent, asked)
 
     def show(kept: Iterable[int]) -> None:
         shown = givens | {cell: value for index in kept for cell, value in clues[index][0].items()}
@@ -138,7 +159,7 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made:
     kept: Iterable[int] = range(len(clues))
     if puzzle.unique:
         solver.exclude(answer, [c for c in range(len(answer)) if not absent[c] and c not in givens])
-        kept = _needed(puzzle.fewest, clues, show, solver, rng)
+        kept = _needed(puzzle, clues, show, solver, rng)
         solver.include()
     show(kept)
     solver.answer(**LIGHT)
@@ -153,7 +174,8 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made:
             assert other is not None, "the first answer is one"
             other = np.where(absent, answer, other)
             found[other.tobytes()] = other
-    tokens = np.where(absent, ABSENT, np.stack([*found.values()]) - puzzle.lowest + FIRST).astype(np.uint8)
+    shown = np.stack([*found.values()]) + len(puzzle.values) * black
+    tokens = np.where(absent, ABSENT, shown - puzzle.lowest + FIRST).astype(np.uint8)
     question = np.where(absent | np.isin(np.arange(len(answer)), list(givens)), tokens[0], BLANK)
     return Made(question.astype(np.uint8), tokens, own, branches)
 
@@ -161,10 +183,10 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made:
 Clue = tuple[dict[int, int], list[Instance]]  # what stands in cells, and other constraints
 
 
-def _broken(answer: np.ndarray, clue: Clue) -> str | None:
+def _broken(puzzle: Declared, answer: np.ndarray, clue: Clue) -> str | None:
     """What an answer (S,) breaks of a clue, in words."""
     for cell, value in clue[0].items():
-        if answer[cell] != value:
+        if answer[cell] != puzzle.value(value):
             return f"the clue {value} of cell {cell}"
     for each in clue[1]:
         if not evaluate(each.rule, answer[list(each.cells)], np.array(each.numbers, np.int64)):
@@ -173,13 +195,13 @@ def _broken(answer: np.ndarray, clue: Clue) -> str | None:
 
 
 def _needed(
-    fewest: int, clues: list[Clue], show: Callable[[Iterable[int]], None], solver: Solver, rng: np.random.Generator
+    puzzle: Declared, clues: list[Clue], show: Callable[[Iterable[int]], None], solver: Solver, rng: np.random.Generator
 ) -> set[int]:
     """Indices of clues that leave one solution; raises NoPuzzle where all of them do not.
 
     Every other solution that CP-SAT finds breaks a clue that is not kept yet: one of these is kept, and a quarter as
     many others as are kept already, at random, until no other solution is left. Then superfluous clues go, in random
-    order, down to `fewest`.
+    order, down to `puzzle.fewest`.
     """
 
     def other(kept: set[int]) -> np.ndarray | None:
@@ -187,7 +209,7 @@ def _needed(
         return solver.answer(**LIGHT)
 
     order = rng.random(len(clues)).argsort().tolist()
-    kept = set(order[:fewest])
+    kept = set(order[: puzzle.fewest])
     while True:
         rest = [index for index in order if index not in kept]
         try:
@@ -199,17 +221,28 @@ def _needed(
         else:
             if found is None:
                 break
-            broken = [index for index in rest if _broken(found, clues[index])]
+            broken = [index for index in rest if _broken(puzzle, found, clues[index])]
         if not broken:
             raise NoPuzzle("have several solutions even with every clue: show more, or declare unique = False")
         kept.add(broken[int(rng.random() * len(broken))])
         kept.update(rest[: len(kept) // 4])
     for index in order:
-        if index in kept and len(kept) > fewest:
+        if index in kept and len(kept) > puzzle.fewest:
             with contextlib.suppress(TooHard):
                 if other(kept - {index}) is None:
                     kept.remove(index)
     return kept
+
+
+def shared_out(found: list[Made], counts: dict[str, int]) -> dict[str, list[Made]]:
+    """Fewer puzzles than were asked for, by split in proportion; only those of training keep several answers."""
+    ends = np.cumsum([0, *(counts.get(split, 0) for split in ORDER)])
+    ends = -(-ends * len(found) // ends[-1])  # rounded up
+    made = {split: found[start:end] for split, start, end in zip(ORDER, ends, ends[1:], strict=False) if start < end}
+    return {
+        split: some if split == "train" else [each._replace(answers=each.answers[:1]) for each in some]
+        for split, some in made.items()
+    }
 
 
 def declared_splits(
@@ -218,15 +251,33 @@ def declared_splits(
     """The puzzle with the relations of its set, and splits of `counts` puzzles each."""
     puzzle = page_named(name)()
 
-    def hopeless(barren: list[Any], found: int) -> str | None:
-        failed = Counter(made if key is None else "were made before: ask for fewer" for c in barren for key, made in c)
-        told = ", ".join(f"{count} {why}" for why, count in failed.items())
-        return f"{name}: of {failed.total()} draws in a row none is new; {told}" if len(barren) == PATIENCE else None
+    failed, draws = Counter[str](), 0
+
+    def hopeless(made: Any, barren: int, found: int) -> bool:
+        nonlocal draws
+        failed.update(why for key, why in made if key is None)
+        early, draws = draws < EARLY, draws + len(made)
+        causes = [f"{count} {why}" for why, count in failed.most_common()]
+        if again := draws - found - failed.total():
+            causes.append(f"{again} were made before: ask for fewer")
+        told = f"{name}: {found} of {draws} draws gave a new puzzle; {', '.join(causes)}"
+        if early and draws >= EARLY and 2 * found < draws:
+            print(f"note: {told}", file=sys.stderr)
+        until = draws - barren * CHUNK  # the last new puzzle
+        if draws - until < max(PATIENCE[0], PATIENCE[1] * until / max(found, 1)):
+            return False
+        if not found:
+            raise DatasetError(told)
+        print(f"warning: {told}; the set keeps what was found", file=sys.stderr)
+        return True
 
     made: dict[str, list[Made]] = distinct(declared_chunk, (name, clues), counts, seed, processes, name, hopeless)
+    if sum(map(len, made.values())) < sum(map(share, counts.values())):
+        made = shared_out([each for some in made.values() for each in some], counts)
     drawn = [each.own for split in made.values() for each in split]
     of_grid = units(puzzle.grid, puzzle.box_shape)
     groups, relations = partitioned(gather(puzzle.always_instances, drawn), drawn, puzzle.seq_len, of_grid)
+    puzzle.interchangeable = renames(puzzle, (each.rule for each in relations))
     puzzle = puzzle.of(puzzle.structure.model_copy(update={"groups": groups, "relations": relations}))
     table = rows(relations, drawn)
     splits, start = {}, 0

@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
+import dis
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from datasets_gen.extensions.declared import shapes
 from datasets_gen.extensions.declared.expressions import Instance, instances
 from datasets_gen.extensions.declared.relations import IN_GROUPS, holds, listed, rows
-from datasets_gen.extensions.declared.rules import check, constraint, cp, evaluate
+from datasets_gen.extensions.declared.rules import GRAPHS, check, constraint, cp, evaluate, named
 from datasets_gen.extensions.declared.solver import NoPuzzle, Solver
 from datasets_gen.family import Puzzle
 from datasets_gen.layout import DatasetError
 from datasets_gen.structure import GridSymmetry, Structure
 
+BLACK = "#9d9a92"  # of black cells in pictures, on which a digit can be read
 ABSENT, BLANK, FIRST = 0, 1, 2  # tokens: a cell that this puzzle does not have, an open cell, the lowest value
-FACTS = {  # what dataset.json keeps of a page
+FACTS = {  # what dataset.json keeps of every puzzle
     "grid": list, "values": str, "lowest": int, "shown_only": str, "interchangeable": bool, "unique": bool
 }  # fmt: skip
+MORE = {"board": list, "box_shape": list, "black": str, "file": str}  # and of a file of one's own, where it states them
+OWN: dict[str, type[Declared]] = {}  # by name: the puzzles of files that were imported
 Fill = Callable[..., np.ndarray]
 Typed = tuple[np.ndarray, np.ndarray | None]  # tokens (S,) and relations (M, 1 + C + P)
 
 
 class Drawn(NamedTuple):
-    """One random puzzle as a page draws it; `cell == value` is a clue in its cell, other constraints are relations."""
+    """One random puzzle; `cell == value` is a clue in its cell, other constraints are instances of relations."""
 
     answer: np.ndarray  # the grid of values that is the solution, or one of them
     shown: Sequence[Any] = ()  # constraints that stay
     optional: Sequence[Any] = ()  # constraints that the generator removes in random order while the answer stays unique
     absent: np.ndarray | None = None  # bool: cells that this puzzle does not have
+    black: np.ndarray | None = None  # bool: shown cells that are drawn by the characters of `Declared.black`
 
 
 class Declared(Puzzle):
@@ -46,7 +56,10 @@ class Declared(Puzzle):
     values: str = ""  # a character of each value, from the lowest
     lowest: int = 1  # the value of the first character
     shown_only: str = ""  # values that stand only where they are shown, as a wall does
-    interchangeable: bool = False  # may any two values change places?
+    black: str = ""  # one more character for each of `values`: how a black cell shows it
+    board: tuple[int, int] | None = None  # what drawings show of the grid, from its first cell; None: all of it
+    interchangeable: bool | None = None  # may any two values change places? None: the rules tell
+    file: str = ""  # of one's own, where it has a `draw`, `typed` or `moves` that dataset.json cannot keep
     form: ClassVar[str] = ""  # which text form the puzzle is typed in, see datasets_gen/extensions/declared/text.py
     reserved: ClassVar[str] = ":"  # what the text form reads as something else than a value
     unique: bool = True  # has every puzzle one solution? If not, the rules alone judge answers
@@ -63,19 +76,45 @@ class Declared(Puzzle):
         answer = fill()
         return Drawn(answer, optional=[cell == value for cell, value in zip(x.flat, answer.flat, strict=True)])
 
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls) and not cls.__module__.startswith("datasets_gen."):
+            cls.file = "" if vars(cls).keys().isdisjoint(("draw", "typed", "moves")) else Path(file_of(cls)).name
+            OWN[cls.name] = cls
+
     def __init__(self, structure: Structure | None = None, **facts: Any) -> None:
         self._structure = structure
-        vars(self).update({name: tuple(v) if name == "grid" else v for name, v in facts.items()})
+        vars(self).update({name: tuple(v) if type(v) is list else v for name, v in facts.items()})
 
     @classmethod
     def of_task(cls, task: Mapping[str, Any], structure: Structure | None) -> Self:
-        """The puzzle of a set: what dataset.json states goes before what the page says now."""
-        facts = {name: task[name] for name in ("name", *FACTS)}
-        if wrong := next((name for name, kind in FACTS.items() if type(facts[name]) is not kind), None):
+        """The puzzle of a set: what dataset.json states goes before what the file says now."""
+        kinds = FACTS | {name: kind for name, kind in MORE.items() if name in task}
+        facts = {name: task[name] for name in ("name", *kinds)}
+        wrong = next((name for name, kind in kinds.items() if type(facts[name]) is not kind), None)
+        puzzle = cls(structure, **facts)
+        if wrong := wrong or puzzle.wrong:
             raise DatasetError(f"task {facts} describes no puzzle: {wrong} is {facts[wrong]!r}; regenerate the set")
         for relation in () if structure is None else structure.relations:
             check(relation.rule, relation.name, relation.places)
-        return cls(structure, **facts)
+        if puzzle.file and puzzle.name not in OWN:
+            _note(f"{puzzle.file} draws or reads this puzzle in its own way: add --import {puzzle.file}")
+        return puzzle
+
+    @property
+    def wrong(self) -> str | None:
+        """The name of the first attribute that states no board, or values that cannot be told apart."""
+        for name in ("grid", "board", "box_shape"):
+            shape = getattr(self, name) or self.grid
+            two = isinstance(shape, tuple) and [type(n) for n in shape] == [int, int] and shape != (1, 1)
+            if not two or not all(0 < n <= most for n, most in zip(shape, self.grid, strict=True)):
+                return name
+        for name in ("values", "shown_only", "black"):
+            if not isinstance(getattr(self, name), str):
+                return name
+        apart = {*self.values, *self.black} - {*" .", *self.reserved}
+        if not self.values or len(apart) < len(self.values + self.black):
+            return "values"
+        return "black" if len(self.black) not in (0, len(self.values)) else None
 
     def of(self, structure: Structure) -> Self:
         """The same puzzle with the structure of a set."""
@@ -90,15 +129,17 @@ class Declared(Puzzle):
     @property
     def task(self) -> dict[str, Any]:
         """What dataset.json keeps: enough to check and draw puzzles without the page."""
-        facts = {name: getattr(self, name) for name in FACTS}
-        return {"name": self.name, **facts, "grid": list(self.grid), **({"form": self.form} if self.form else {})}
+        facts = {name: getattr(self, name) for name in FACTS} | {"interchangeable": bool(self.interchangeable)}
+        more = {name: getattr(self, name) for name in MORE if self.name in OWN or name in vars(self)}
+        facts |= {name: value for name, value in (more | {"form": self.form}).items() if value}
+        return {"name": self.name} | {name: [*v] if isinstance(v, tuple) else v for name, v in facts.items()}
 
     @property
     def structure(self) -> Structure:
         """That of the set, with its relations; without a set, the grid and the values that may change places."""
         if self._structure is not None:
             return self._structure
-        tokens = tuple(value - self.lowest + FIRST for value in self.open_values)
+        tokens = self.open_tokens
         lowest = {} if self.interchangeable else {"lowest": self.open_values[0]}
         kind = {"symbols" if self.interchangeable else "values": tokens, **lowest} if len(tokens) > 1 else {}
         return Structure(grid=self.grid if min(self.grid) > 1 else None, **kind)
@@ -108,10 +149,25 @@ class Declared(Puzzle):
         """(rows, columns)."""
         return self.grid
 
+    def on_board(self, cells: np.ndarray) -> np.ndarray:
+        """(..., S) -> (..., rows, columns): what drawings show."""
+        rows, columns = self.board or self.grid
+        return super().on_board(cells)[..., :rows, :columns]
+
     @property
     def characters(self) -> str:
-        """A space where no cell is, a dot for an open one, and the values."""
-        return " ." + self.values
+        """A space where no cell is, a dot for an open one, the values, and those of black cells."""
+        return " ." + self.values + self.black
+
+    @property
+    def glyphs(self) -> str:
+        """A black cell has a colour, and the character of its value."""
+        return "  " + self.values + self.values[: len(self.black)]
+
+    @property
+    def fills(self) -> dict[int, str]:  # type: ignore[override]
+        """The colour of black cells."""
+        return {FIRST + len(self.values) + i: BLACK for i in range(len(self.black))}
 
     @property
     def several(self) -> bool:  # type: ignore[override]
@@ -126,10 +182,10 @@ class Declared(Puzzle):
     @property
     def symmetry(self) -> GridSymmetry | None:
         """The declared moves of cells; else values change places where they are interchangeable."""
-        if self.moves is not None or not self.interchangeable:
+        tokens, (rows, columns) = self.open_tokens, self.grid
+        if self.moves is not None or not self.interchangeable or len(tokens) <= tokens[-1] - tokens[0]:
             return self.moves
-        rows, columns = self.grid
-        return GridSymmetry(1, rows, 1, columns, False, (FIRST, self.vocab_size - 1), moves=False)
+        return GridSymmetry(1, rows, 1, columns, False, (tokens[0], tokens[-1]), moves=False)
 
     # -- cells, variables and constraints
 
@@ -147,6 +203,15 @@ class Declared(Puzzle):
         """The values that a cell may take where nothing is shown."""
         return [self.lowest + i for i, value in enumerate(self.values) if value not in self.shown_only]
 
+    @property
+    def open_tokens(self) -> tuple[int, ...]:
+        """The tokens of these values."""
+        return tuple(value - self.lowest + FIRST for value in self.open_values)
+
+    def value(self, shown: Any) -> Any:
+        """The value of a clue; those of black cells are counted on behind those of white ones."""
+        return self.lowest + (shown - self.lowest) % len(self.values)
+
     def read(self, constraints: Any) -> tuple[dict[int, int], list[Instance]]:
         """The clues in cells and the other instances among constraints."""
         givens: dict[int, int] = {}
@@ -156,7 +221,7 @@ class Declared(Puzzle):
                 others.append(instance)
                 continue
             cell, value = instance.cells[0], instance.numbers[0]
-            if not self.lowest <= value < self.lowest + len(self.values):
+            if not 0 <= value - self.lowest < len(self.values + self.black):
                 raise DatasetError(f"clue {value} of cell {cell} is no value of {self.name}: {self.values}")
             if givens.setdefault(cell, value) != value:
                 raise DatasetError(f"cell {cell} has two clues: {givens[cell]} and {value}")
@@ -165,7 +230,9 @@ class Declared(Puzzle):
     @cached_property
     def always_instances(self) -> list[Instance]:
         """What `always` declares."""
-        givens, found = self.read(self.always(self.cells))
+        with own_code(file_of(type(self))):
+            declared = self.always(self.cells)
+        givens, found = self.read(declared)
         if givens:
             raise DatasetError(f"{self.name}: `always` shows a clue; show it in `puzzle`")
         return found
@@ -174,31 +241,54 @@ class Declared(Puzzle):
         """The values of every cell under these clues; an absent cell keeps one value."""
         gone = np.zeros(self.seq_len, bool) if absent is None else absent.ravel()
         return [
-            [givens[cell]] if cell in givens else [self.lowest] if gone[cell] else self.open_values
+            [self.value(givens[cell])] if cell in givens else [self.lowest] if gone[cell] else self.open_values
             for cell in range(self.seq_len)
         ]
 
     def fill(self, rng: np.random.Generator, constraints: Sequence[Any] = (), hidden: Sequence[Any] = ()) -> np.ndarray:
         """A random grid of values that obeys `always` and constraints; `hidden` ones are of no known relation."""
         givens, own = self.read(list(constraints))
-        if own or hidden:
-            solver = Solver(self.cells.flat, self.domains({}), [*self.posted([*self.always_instances, *own]), *hidden])
-        else:
-            solver = self._free
+        every = [*self.always_instances, *own]
+        solver = self.solver_of({}, every, hidden=hidden) if own or hidden else self._free
         solver.restrict(self.domains(givens), [])
         if (answer := solver.random(rng)) is None:
-            raise NoPuzzle("have no solution: its rules contradict one another or what is shown")
+            if self._contradiction:
+                raise DatasetError(f"{self.name}: {self._contradiction}")
+            told = "constraints" if own or hidden else "clues"
+            raise NoPuzzle(f"hand fill(…) {told} that no grid obeys together with `always`")
         return answer.reshape(self.grid)
+
+    @cached_property
+    def _contradiction(self) -> str | None:
+        """Which constraint of `always` leaves no grid; None: there are grids."""
+        every = self.always_instances
+        self._free.restrict(self.domains({}), [])
+        if self._free.answer() is not None:
+            return None
+        last = next(each for count, each in enumerate(every, 1) if self.solver_of({}, every[:count]).answer() is None)
+        return f"no grid obeys `always`: after {named(last.folded.rule)} of cells {last.cells} none is left"
 
     @cached_property
     def _free(self) -> Solver:
         """Of the grids that obey `always`; translated once."""
-        return Solver(self.cells.flat, self.domains({}), self.posted(self.always_instances))
+        return self.solver_of({}, self.always_instances)
 
-    def posted(self, instances: Iterable[Instance]) -> list[Any]:
-        """The CPMpy constraints of instances."""
+    def solver_of(
+        self,
+        givens: Mapping[int, int],
+        always: Sequence[Instance],
+        absent: np.ndarray | None = None,
+        optional: Iterable[Instance] = (),
+        hidden: Sequence[Any] = (),
+    ) -> Solver:
+        """A solver of clues and instances; `optional` ones hold while they are asked for, `hidden` are CPMpy's."""
         cells = self.cells.flat
-        return [constraint(each.rule, [cells[c] for c in each.cells], each.numbers) for each in instances]
+        whole = [(each.rule, [cells[c] for c in each.cells]) for each in always if each.rule[0] in GRAPHS]
+        asked, kept = (
+            [constraint(each.rule, [cells[c] for c in each.cells], each.numbers) for each in some]
+            for some in (optional, (each for each in always if each.rule[0] not in GRAPHS))
+        )
+        return Solver(cells, self.domains(givens, absent), [*kept, *hidden], asked, whole)
 
     # -- judging
 
@@ -206,7 +296,7 @@ class Declared(Puzzle):
         """A solver of one question (S,) with its relations (M, 1 + C + P)."""
         givens = {int(c): int(question[c]) - FIRST + self.lowest for c in np.flatnonzero(question >= FIRST)}
         every = [Instance(r.rule, tuple(cells), numbers) for r, numbers, cells in self.constraints_of(relations)]
-        return Solver(self.cells.flat, self.domains(givens, question == ABSENT), self.posted(every))
+        return self.solver_of(givens, every, question == ABSENT)
 
     def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N, S), (N, S), (N, M, 1 + C + P) -> (N,) bool: the answer keeps every clue and obeys every relation."""
@@ -214,11 +304,11 @@ class Declared(Puzzle):
 
     def _kept(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """(N, S) bool: the cell is absent, keeps its clue, or holds a value that needs no clue."""
-        free = np.isin(answers, np.array(self.open_values) - self.lowest + FIRST)
+        free = np.isin(answers, self.open_tokens)
         return (questions == ABSENT) | ((questions == BLANK) & free) | ((questions == answers) & (answers >= FIRST))
 
     def _values(self, tokens: np.ndarray) -> np.ndarray:
-        return tokens.astype(np.int64) - FIRST + self.lowest
+        return self.value(tokens.astype(np.int64) - FIRST + self.lowest)
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The first cell or relation that an answer breaks."""
@@ -236,6 +326,8 @@ class Declared(Puzzle):
                 held = " ".join(self.characters[answer[cell]] for cell in cells)
                 clues = "".join(f" {number}" for number in numbers)
                 name, where = relation.name.removesuffix(IN_GROUPS), ", ".join(map(self.place, cells))
+                if relation.rule[0] in GRAPHS:
+                    return f"{name.removeprefix('unseen_')} is broken"
                 return f"{name}{clues} is broken by {held} at {where}"
         return None
 
@@ -267,7 +359,7 @@ class Declared(Puzzle):
         found = self.solver(question, relations).answer(max_deterministic_time=1e6)
         if found is None:
             return 0, question
-        answer = np.where(question == ABSENT, ABSENT, found - self.lowest + FIRST).astype(np.uint8)
+        answer = np.where(question == BLANK, found - self.lowest + FIRST, question).astype(np.uint8)
         return 1 if self._only(question, answer, relations) else 2, answer
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
@@ -276,12 +368,25 @@ class Declared(Puzzle):
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """(N,) uint64, equal for the same clues and relations, values renamed where they are interchangeable."""
-        found = []
+        found, renamed = [], self.open_tokens if self.interchangeable else ()
         for n, question in enumerate(questions):
             own = listed(self.structure, None if relations is None else relations[n])
             told = [(r.name, numbers, tuple(cells if r.places else sorted(cells))) for r, numbers, cells in own]
-            found.append(signature(question, told, self.interchangeable))
+            found.append(signature(question, told, renamed))
         return np.array(found, np.uint64)
+
+    def notes(self, labels: Mapping[str, np.ndarray]) -> list[str]:
+        """How many answers of each other split are answers of train, however interchangeable values are named."""
+        renamed = self.open_tokens if self.interchangeable else ()
+        keys = {name: [signature(each, (), renamed) for each in answers] for name, answers in labels.items()}
+        train, told = {*keys.pop("train", ())}, " up to a renaming of the values" if renamed else ""
+        found = {name: sum(key in train for key in own) for name, own in keys.items()}
+        return [
+            f"{known:,} of {len(keys[name]):,} answers of {name} are answers of train, too, which has {len(train):,} "
+            f"different ones{told}"
+            for name, known in found.items()
+            if known
+        ]
 
     # -- text
 
@@ -301,52 +406,133 @@ class Declared(Puzzle):
         """The token of each character; a space is none, but stands between cells."""
         return {character: token for token, character in enumerate(self.characters) if token != ABSENT}
 
+    def _tokens(self, board: str) -> np.ndarray:
+        """(S,): a typed board; cells that drawings do not show are open."""
+        tokens = np.full(self.seq_len, BLANK, np.uint8)
+        shown = self.on_board(tokens)  # a view
+        shown[:] = super().parse(board).reshape(shown.shape)
+        return tokens
+
     def clues(self, board: str) -> list[Any]:
         """The constraints that a board's characters state, cell by cell; spaces and line ends are passed over."""
-        tokens = super().parse(board)
+        tokens = self._tokens(board)
         cells, lowest = self.cells.flat, self.lowest - FIRST
         return [cells[cell] == int(tokens[cell]) + lowest for cell in np.flatnonzero(tokens >= FIRST)]
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
-        """The grid as text, and a line for every relation of this puzzle."""
-        own = listed(self.structure, relations)
-        lines = [f"{r.name}{''.join(f' {n}' for n in numbers)}: {' '.join(map(str, c))}" for r, numbers, c in own]
+        """The grid as text, a map of the regions that relations hold, and a line for every other instance."""
+        own = [(r, numbers, tuple(cells)) for r, numbers, cells in listed(self.structure, relations)]
+        mapped, letters = self._regions(own)
+        marked = self.on_board(shapes.lettered(letters, self.seq_len))
+        lines = ["", *map("".join, marked), ""] if letters else []
+        for name in mapped:
+            of_regions = ((letters[cells], *numbers) for r, numbers, cells in own if r.name == name)
+            lines.append(f"{name}: {' '.join('='.join(map(str, each)) for each in of_regions)}")
+        others = ((" ".join(map(str, (r.name, *n))), c) for r, n, c in own if r.name not in mapped)
+        lines += [f"{head}: {' '.join(map(str, cells))}" for head, cells in others]
         return "\n".join([super().draw(tokens), *lines])
+
+    def _regions(self, own: Sequence[Any]) -> tuple[list[str], dict[tuple[int, ...], str]]:
+        """The relations whose instances are connected regions apart from one another, and a letter for each region."""
+        mapped, letters = list[str](), dict[tuple[int, ...], str]()
+        shown, most = {*self.on_board(np.arange(self.seq_len)).ravel().tolist()}, self.grid[1]
+        for name in dict.fromkeys(r.name for r, _, _ in own if not r.places):
+            regions = [cells for r, _, cells in own if r.name == name]
+            every = dict.fromkeys([*letters, *regions])
+            apart = len({*regions}) == len(regions) and sum(map(len, every)) == len(set().union(*every))
+            whole = all(shapes.connected({*cells}, self.grid) for cells in regions)
+            across = any(len({c // most for c in cells}) > 1 < len({c % most for c in cells}) for cells in regions)
+            if apart and whole and across and shown.issuperset(set().union(*regions)):
+                mapped.append(name)
+                letters = dict(zip(every, shapes.LETTERS, strict=False))
+        return mapped, letters
 
     def typed(self, text: str) -> Typed:
         """Tokens (S,) and relations (M, 1 + C + P) of a typed puzzle."""
-        lines = text.split("\n")
-        tokens = super().parse("\n".join(line for line in lines if ":" not in line))
-        table = rows(self.structure.relations, [[self._typed_relation(line) for line in lines if ":" in line]])
-        return tokens, None if table is None else table[0]
+        lines, rows_shown = text.split("\n"), (self.board or self.grid)[0]
+        told = [line for line in lines if ":" in line]
+        board = [line for line in lines if ":" not in line and line.strip()]
+        regions = dict[str, list[int]]()
+        if re.search(r":\s*[^\W\d]", text):
+            board, regions = board[:-rows_shown], shapes.read_letters(board[-rows_shown:], self.grid)
+        table = rows(self.structure.relations, [[each for line in told for each in self._typed(line, regions)]])
+        return self._tokens("\n".join(board)), None if table is None else table[0]
 
-    def _typed_relation(self, line: str) -> Instance:
+    def _typed(self, line: str, regions: Mapping[str, list[int]]) -> list[Instance]:
+        """The instances of a line: `NAME NUMBER: CELL CELL`, or `NAME: A=NUMBER B` over regions of the map."""
         head, _, tail = line.partition(":")
         name, *numbers = head.split() or [""]
         known = {relation.name: relation for relation in self.structure.relations}
         if (relation := known.get(name)) is None:
             raise DatasetError(f"{line!r}: no relation {name}; this set has {', '.join(known) or 'none'}")
-        clues, cells = (tuple(whole(word, "number") for word in words) for words in (numbers, tail.split()))
-        fewest = int(relation.rule[-1] == "n")
-        fits = 0 < len(cells) == len(set(cells)) and len(cells) == (relation.places or len(cells))
-        if not (fits and max(cells) < self.seq_len and fewest <= len(clues) <= relation.clues):
-            form = f"{name}{' NUMBER' * relation.clues}: CELL CELL…"
-            raise DatasetError(f"{line!r}: type `{form}`, different cells from 0 to {self.seq_len - 1}")
-        return Instance(relation.rule, cells, clues, relation.places, relation.seen)
+        words = [word.partition("=") for word in tail.split()]
+        found = [([*filter(None, [number])], regions[letter]) for letter, _, number in words if letter in regions]
+        if not found or numbers or len(found) < len(words):
+            found = [(numbers, [whole(word, "number of a cell") for word in tail.split()])]
+        instances = []
+        for numbers, cells in found:
+            clues, fewest = tuple(whole(word, "number") for word in numbers), int(relation.rule[-1] == "n")
+            if not (relation.fits(cells, self.seq_len) and fewest <= len(clues) <= relation.clues):
+                form = f"{name}{' NUMBER' * relation.clues}: CELL CELL…"
+                raise DatasetError(f"{line!r}: type `{form}`, different cells from 0 to {self.seq_len - 1}")
+            instances.append(Instance(relation.rule, tuple(cells), clues, relation.places, relation.seen))
+        return instances
 
     def parse(self, text: str) -> np.ndarray:
         """The tokens (S,) of a typed puzzle."""
         return self.typed(text)[0]
 
 
-def signature(question: np.ndarray, own: Iterable[Any], interchangeable: bool) -> int:
-    """A number of the clues in cells (S,) and of other instances; the same when interchangeable values are renamed."""
+def signature(question: np.ndarray, own: Iterable[Any], renamed: Sequence[int]) -> int:
+    """A number of the clues in cells (S,) and of other instances; the same when these tokens are renamed."""
     tokens = question.tolist()
-    if interchangeable:
-        order = {token: FIRST + i for i, token in enumerate(dict.fromkeys(t for t in tokens if t >= FIRST))}
-        tokens = [order.get(token, token) for token in tokens]
+    order = dict(zip(dict.fromkeys(t for t in tokens if t in renamed), renamed, strict=False))
+    tokens = [order.get(token, token) for token in tokens]
     text = repr((tokens, sorted(own))).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+@contextlib.contextmanager
+def own_code(file: str) -> Iterator[None]:
+    """Name the line of a file that fails, and refuse what Python decides without CPMpy: `or` over constraints."""
+    comparison = cp.expressions.core.Comparison
+    known = comparison.__bool__
+
+    def decided(each: Any) -> bool:
+        frame = sys._getframe(1)
+        asks = dis.opname[frame.f_code.co_code[frame.f_lasti]]  # `in` and index(…) compare cells, and may
+        if frame.f_code.co_filename == file and ("JUMP" in asks or asks in ("UNARY_NOT", "TO_BOOL")):
+            raise TypeError(
+                f"Python decides `or`, `and`, `not`, `if` and `a < b < c` without a look at {each}: write a | b, "
+                "a & b, ~a, cp.any([a, b]) or cp.all([a, b]), each constraint in brackets"
+            )
+        return bool(known(each))
+
+    comparison.__bool__ = decided
+    try:
+        yield
+    except (DatasetError, NoPuzzle):
+        raise
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        if isinstance(error, SyntaxError) and error.filename == file:
+            lines.append(error.lineno)
+        if not lines:
+            raise
+        said = (str(error) or "without words").splitlines()[0]
+        raise DatasetError(f"{file}, line {lines[-1]}: {type(error).__name__}: {said}") from error
+    finally:
+        comparison.__bool__ = known
+
+
+def file_of(page: type[Declared]) -> str:
+    """The file of a class; "" where it has none."""
+    return getattr(sys.modules.get(page.__module__), "__file__", None) or ""
+
+
+@cache
+def _note(text: str) -> None:
+    print(f"note: {text}", file=sys.stderr)  # once
 
 
 def whole(word: str, what: str) -> int:

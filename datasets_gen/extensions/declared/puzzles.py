@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from datasets_gen.extensions.declared.pages import pages
-from datasets_gen.extensions.declared.puzzle import FACTS, Declared
+from datasets_gen.extensions.declared.puzzle import FACTS, OWN, Declared
 from datasets_gen.extensions.declared.text import FORMS
 from datasets_gen.puzzles import FAMILIES, READERS
 from datasets_gen.structure import Structure
 
 
 def of_task(task: Mapping[str, Any], structure: Structure | None) -> Declared | None:
-    """The puzzle of a `task` with the facts of a page, which need not be there; None: another kind of task."""
+    """The puzzle of a `task` with these facts, whose file need not be there; None: another kind of task."""
     if not isinstance(task.get("name"), str) or not FACTS.keys() <= task.keys():
         return None
-    page = FAMILIES.get(task["name"], FORMS.get(str(task.get("form", "")), Declared))
+    form = FORMS.get(str(task.get("form", "")), Declared)
+    page = FAMILIES.get(task["name"], OWN.get(task["name"], form))
     return page.of_task(task, structure) if issubclass(page, Declared) else None
 
 

@@ -5,7 +5,8 @@ A rule is [operator, part, ...]. A part is a rule, a whole number, "n" (the clue
     "x"             the cells of an unordered instance, however many: ["==", ["sum", "x"], "n"]
     "x0", "x1", …   the places of an ordered instance: ["<", "x0", "x1"]
 
-Beside these stand ["in", part, [numbers]] and ["runs"] (a nonogram's line).
+Beside these stand ["in", part, [numbers]], ["runs"] (a nonogram's line), and over a board of ordered cells, where a
+part over "x0" marks each, ["connected", [rows, columns], part] and ["one_loop", [rows, columns], part] (graphs.py).
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from datasets_gen.extensions.declared import graphs
 from datasets_gen.layout import DatasetError
 
 Rule = Any  # a nested list
+GRAPHS = ("connected", "one_loop")
 WORDS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge", "-": "minus", "*": "times", "->": "then"}
 MIRRORED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
@@ -80,6 +83,11 @@ def evaluate(rule: Rule, values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     def symmetric(name: str, parts: list[Any]) -> Any:
         return SYMMETRIC[name][0](np.stack(np.broadcast_arrays(*parts), -1))
 
+    if rule[0] in GRAPHS:
+        name, shape, part = rule
+        return graphs.holds(
+            name, shape, np.broadcast_to(_applied(part, [values], None, symmetric, np.isin), values.shape)
+        )
     cells = [values[..., place] for place in range(values.shape[-1])]
     number = numbers[..., 0] if numbers.shape[-1] else None
     return np.broadcast_to(_applied(rule, cells, number, symmetric, np.isin), values.shape[:-1])
@@ -100,6 +108,9 @@ def constraint(rule: Rule, cells: list[Any], numbers: tuple[int, ...]) -> Any:
     if rule == ["runs"]:
         return _automaton(cells, [number for number in numbers if number >= 0])
     number = numbers[0] if numbers else None
+    if rule[0] in GRAPHS:
+        name, shape, part = rule
+        return graphs.posted(name, shape, [constraint(part, [cell], ()) for cell in cells])
     return _applied(rule, cells, number, lambda name, parts: SYMMETRIC[name][1](parts), lambda a, b: cp.InDomain(a, b))
 
 
@@ -167,6 +178,17 @@ def check(rule: Rule, name: str, places: int) -> None:
         raise DatasetError(f"relation {name}: no rule is {rule!r:.60}; regenerate the set") from None
 
 
+def renamable(rule: Rule) -> bool:
+    """Whether a rule only compares cells with one another, so that it keeps its truth when values are renamed."""
+    name, *parts = rule if isinstance(rule, list) else [rule]
+    bare = [part for part in parts if isinstance(part, str) and part != "n"]
+    if bare and len(bare) == len(parts) and name in ("alldifferent", "allequal", "==", "!="):
+        return True
+    return (
+        not bare and name in (*SYMMETRIC, *PLAIN) and all(renamable(part) for part in parts if isinstance(part, list))
+    )
+
+
 def named(rule: Rule) -> str:
     """A short name of a rule: "sum_eq" of ["==", ["sum", "x"], "n"]; a constant on the right is part of it."""
     words = _words(rule)
@@ -181,6 +203,8 @@ def _words(rule: Rule) -> list[str]:
         return []
     if isinstance(rule, int):
         return [f"minus{-rule}" if rule < 0 else str(rule)]
+    if rule[0] in GRAPHS:
+        return [rule[0]]
     match rule:
         case ["sum", ["==", "x", counted]]:
             return ["count", str(counted)]

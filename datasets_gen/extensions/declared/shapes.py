@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 
 import numpy as np
+
+from datasets_gen.layout import DatasetError
+
+LETTERS = "".join(filter(str.isalpha, map(chr, range(0x250))))  # of regions: A to Z, a to z, then with accents
 
 
 def neighbours(grid: tuple[int, int], cell: int) -> list[int]:
@@ -89,3 +93,23 @@ def walls(grid: tuple[int, int], rng: np.random.Generator, share: float, shortes
             found.flat[short[int(rng.random() * len(short))]] = True
         if share / 2 <= found.mean() <= share:
             return found
+
+
+def lettered(letters: Mapping[tuple[int, ...], str], cells: int) -> np.ndarray:
+    """(S,): the letter of each region in its cells, a dot in a cell of none."""
+    found = np.full(cells, ".")
+    for region, letter in letters.items():
+        found[list(region)] = letter
+    return found
+
+
+def read_letters(lines: Sequence[str], grid: tuple[int, int]) -> dict[str, list[int]]:
+    """The cells of each letter of a typed map, whose regions are connected."""
+    cells = ["".join(line.split()) for line in lines]
+    if [*map(len, cells)] != [grid[1]] * grid[0]:
+        raise DatasetError(f"type a board and a map of its regions, each of {grid[0]} lines of {grid[1]} cells")
+    found = np.array(list("".join(cells)))
+    regions = {letter: np.flatnonzero(found == letter).tolist() for letter in dict.fromkeys(found) if letter != "."}
+    if split := [letter for letter, cells in regions.items() if not connected({*cells}, grid)]:
+        raise DatasetError(f"region {split[0]} is in two places; give each region a letter of its own")
+    return regions

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from datasets_gen.extensions.declared.rules import cp
+from datasets_gen.extensions.declared import graphs
+from datasets_gen.extensions.declared.rules import constraint, cp
 
 LIGHT = {"symmetry_level": 0, "linearization_level": 0, "cp_model_presolve": False}  # a model is asked dozens of times
 PATIENCE = 10.0  # deterministic seconds of CP-SAT until a question of the generator counts as too hard
@@ -25,14 +26,28 @@ class Solver:
     """CP-SAT over S integer variables; one worker and fixed seeds, so the same questions have the same answers.
 
     domains: the values that each cell may take. optional: constraints that hold only while they are asked for.
+    whole: rules over a whole board with their cells, of `graphs`, which are enforced by clauses.
     """
 
     def __init__(
-        self, cells: Iterable[Any], domains: Sequence[Sequence[int]], always: list[Any], optional: Sequence[Any] = ()
+        self,
+        cells: Iterable[Any],
+        domains: Sequence[Sequence[int]],
+        always: list[Any],
+        optional: Sequence[Any] = (),
+        whole: Sequence[tuple[Any, Sequence[Any]]] = (),
     ) -> None:
         switches = [cp.boolvar() for _ in optional]
         asked = [switch.implies(each) for switch, each in zip(switches, optional, strict=True)]
+        marks = [cp.boolvar(shape=len(own)) for _, own in whole]
+        for marked, ((name, shape, part), own) in zip(marks, whole, strict=True):
+            always = [*always, *(mark == constraint(part, [cell], ()) for mark, cell in zip(marked, own, strict=True))]
+            always += graphs.local(name, shape, marked)
         translated = cp.SolverLookup.get("ortools", cp.Model([*always, *asked]))
+        self._whole = [
+            (name, shape, [translated.solver_var(mark).index for mark in marked])
+            for marked, ((name, shape, _), _) in zip(marks, whole, strict=True)
+        ]
         self._cells = [translated.solver_var(cell).index for cell in cells]
         self._switches = [translated.solver_var(switch).index for switch in switches]
         self._model = translated.ort_model
@@ -59,14 +74,27 @@ class Solver:
         solver = cp_model.CpSolver()
         for name, value in {"num_workers": 1, "max_deterministic_time": PATIENCE, **settings}.items():
             setattr(solver.parameters, name, value)
-        status = solver.solve(self._model)
-        self.branches = solver.num_branches
-        if status == cp_model.INFEASIBLE:
-            return None
-        if status == cp_model.UNKNOWN:
-            raise TooHard("take CP-SAT too long: make the puzzle smaller, or show more")
-        self._found = solver.response_proto.solution
-        return np.array([self._found[cell] for cell in self._cells])
+        self.branches = 0
+        while True:
+            status = solver.solve(self._model)
+            self.branches += solver.num_branches
+            if status == cp_model.INFEASIBLE:
+                return None
+            if status == cp_model.UNKNOWN:
+                raise TooHard("take CP-SAT too long: make the puzzle smaller, or show more")
+            found = solver.response_proto.solution
+            if not self._cut(found):
+                return np.array([found[cell] for cell in self._cells])
+
+    def _cut(self, found: Sequence[int]) -> bool:
+        """Forbid a solution that breaks a constraint over a whole board, and its like, from now on."""
+        broken = False
+        for name, shape, marks in self._whole:
+            literals = [self._model.get_bool_var_from_proto_index(mark) for mark in marks]
+            for pair, border in graphs.cuts(name, shape, [bool(found[mark]) for mark in marks]):
+                broken = True
+                self._model.add_bool_or([*(~literals[cell] for cell in pair), *(literals[c] for c in sorted(border))])
+        return broken
 
     def random(self, rng: np.random.Generator) -> np.ndarray | None:
         """A random solution (S,): a search that follows random hints; None: there is none."""

@@ -15,7 +15,6 @@ from datasets_gen.extensions.declared.rules import cp
 from datasets_gen.family import drawn_lines
 from datasets_gen.layout import DatasetError
 
-LETTERS = "".join(filter(str.isalpha, map(chr, range(0x250))))  # of cages: A to Z, a to z, then with accents
 PER_LINE = 10  # nodes or edges of a graph
 
 
@@ -86,35 +85,22 @@ class WithCages(Declared):
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """Board, map and sums."""
-        cages: dict[tuple[int, ...], str] = {}
-        sums = []
-        for each in self.own(relations):
-            letter = cages.setdefault(each.ordered, LETTERS[len(cages)])
-            sums += [f"{letter}={each.numbers[0]}"] if each.numbers else []
-        letters = np.full(self.seq_len, ".")
-        for cage, letter in cages.items():
-            letters[list(cage)] = letter
-        board = super(Declared, self).draw(tokens)
-        marked = "\n".join(map("".join, letters.reshape(self.grid)))
+        own = self.own(relations)
+        letters = dict(zip(dict.fromkeys(each.ordered for each in own), shapes.LETTERS, strict=False))
+        sums = [f"{letters[each.ordered]}={each.numbers[0]}" for each in own if each.numbers]
         lines = [" ".join(sums[start : start + 8]) for start in range(0, len(sums), 8)]
-        return "\n".join([board, "", marked, *([""] if lines else []), *lines])
+        board, marked = super(Declared, self).draw(tokens), self.on_board(shapes.lettered(letters, self.seq_len))
+        return "\n".join([board, "", *map("".join, marked), *([""] if lines else []), *lines])
 
     def typed(self, text: str) -> Typed:
         """Board and map, or the map alone."""
-        rows, columns = self.grid
         lines = list(filter(str.strip, drawn_lines(text)))
         told = [word.partition("=") for line in lines if "=" in line for word in line.split()]
         sums = {name: whole(total, f"sum of cage {name}") for name, _, total in told}
         if len(sums) < len(told) or any(len(name) != 1 for name in sums):
             raise DatasetError("type LETTER=SUM, once for each cage")
-        cells = ["".join(line.split()) for line in lines if "=" not in line]
-        board, marked = cells[:-rows], cells[-rows:]
-        if len(board) not in (0, rows) or [len(row) for row in marked] != [columns] * rows:
-            raise DatasetError(f"type a board and a map of the cages of {rows} lines of {columns} cells each")
-        letters = np.array(list("".join(marked)))
-        cages = {name: np.flatnonzero(letters == name).tolist() for name in dict.fromkeys(letters) if name != "."}
-        if split := [name for name, cells in cages.items() if not shapes.connected(set(cells), self.grid)]:
-            raise DatasetError(f"cage {split[0]} is in two places; give each cage a letter of its own")
+        cells = [line for line in lines if "=" not in line]
+        board, cages = cells[: -self.grid[0]], shapes.read_letters(cells[-self.grid[0] :], self.grid)
         if sums and sums.keys() != cages.keys():
             raise DatasetError(f"cage {min(sums.keys() ^ cages.keys())} has no cell, or no sum")
         caged = self.caged(self.cells.flat, list(cages.values()), [sums[name] for name in cages] if sums else [])

@@ -126,9 +126,7 @@ def mixed_chunk(lineage: Chunk) -> list[tuple[int, Puzzle]]:
 def mixed_splits(counts: dict[str, int], *, seed: int = 0, processes: int | None = None) -> dict[str, Split]:
     """Splits of `counts` 9×9 puzzles. Every lineage belongs to one split. The bytes depend only on counts and seed."""
     deepest = {name: min(max(count // LINEAGES, FEWEST), MOST) for name, count in counts.items()}
-    found = distinct(
-        mixed_chunk, deepest, counts, seed, processes, "9x9 Sudoku", lambda barren, count: None, alone=False
-    )
+    found = distinct(mixed_chunk, deepest, counts, seed, processes, "9x9 Sudoku", lambda *_: False, alone=False)
     splits = {}
     for name, puzzles in found.items():
         order = seeded(seed, ORDER.index(name)).random(len(puzzles)).argsort()

@@ -81,14 +81,19 @@ class Boards(Consumer):
         batch, start = evaluator.data.take(examples), evaluator.start(examples)
         clues = partial(evaluator.clues, rows=examples)
         thoughts = think(evaluator.model, batch, evaluator.steps, evaluator.halting, start, clues=clues)
-        rows, columns = puzzle.grid_shape
+        questions, labels = (each.cpu().numpy() for each in (batch.inputs, batch.labels))
+        _, rows, columns = puzzle.on_board(questions).shape
+
+        def shown(cells: np.ndarray) -> list[list[int]]:
+            return puzzle.on_board(cells).reshape(len(cells), rows * columns).tolist()
+
         of_puzzles = {  # of each puzzle
             "example": examples.tolist(),
             "solved": [row < len(solved) for row in range(len(examples))],
-            "question": batch.inputs.tolist(),
-            "given": puzzle.given(batch.inputs.cpu().numpy()).tolist(),
-            "label": batch.labels.tolist(),  # −100: not scored
-            "answers": [thought.answers.tolist() for thought in thoughts],
+            "question": shown(questions),
+            "given": shown(puzzle.given(questions)),
+            "label": shown(labels),  # −100: not scored
+            "answers": [shown(thought.answers) for thought in thoughts],
             "halting": [thought.halting for thought in thoughts],
         }
         return {

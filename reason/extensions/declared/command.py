@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from datasets_gen.puzzles import FAMILIES
 from datasets_gen.typed import Parser, typed
 from reason.errors import ConfigError
 
@@ -49,6 +50,8 @@ def main(argv: list[str]) -> int:
     name = parser.parse_args(argv).name
     if not re.fullmatch("[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise ConfigError(f"{name} is no name of a puzzle: type small letters, digits and -, as in my-puzzle")
+    if name in FAMILIES:
+        raise ConfigError(f"{name} is a puzzle of the package; type another name, as in my-{name}")
     path = Path(f"{name.replace('-', '_')}.py")
     title = "".join(part.capitalize() for part in name.split("-"))
     try:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -33,8 +34,8 @@ from reason.presets import preset
 
 pytest.importorskip("cpmpy")
 NAMES = [
-    "colouring", "futoshiki", "kakuro", "killer", "latin-10", "light-up", "nonogram", "queens", "sudoku-16",
-    "sudoku-diagonal", "sudoku-jigsaw", "takuzu",
+    "colouring", "futoshiki", "hitori", "kakuro", "killer", "latin-10", "light-up", "nonogram", "queens", "slitherlink",
+    "sudoku-16", "sudoku-diagonal", "sudoku-jigsaw", "takuzu",
 ]  # fmt: skip
 DRAWN = {}  # by name: the puzzle with its set's structure, questions, answers and relations of a draw
 
@@ -106,7 +107,7 @@ def test_a_page_draws_a_puzzle_that_is_judged_drawn_and_typed(name):
     typed = puzzle.signatures(tokens[None], answers, None if table is None else table[None])
     assert typed == puzzle.signatures(questions, answers, relations)
     assert puzzle.draw(answers[0], questions[0], own).count("\n") == puzzle.draw(questions[0], None, own).count("\n")
-    task = json.loads(json.dumps(puzzle.task)) | {"name": "mine"}  # the set judges without its page
+    task = json.loads(json.dumps(puzzle.task)) | {"name": "alone"}  # the set judges without its page
     alone = family_of(task, puzzle.seq_len, puzzle.vocab_size, puzzle.structure)
     assert type(alone) is FORMS.get(puzzle.form, Declared)
     if puzzle.form:  # as a person types it, too
@@ -114,7 +115,7 @@ def test_a_page_draws_a_puzzle_that_is_judged_drawn_and_typed(name):
         assert text == puzzle.draw(questions[0], None, own)
         assert (alone.typed(text)[0] == questions[0]).all()
     assert alone.valid(questions, answers, relations).all()
-    assert alone.task["name"] == "mine"
+    assert alone.task["name"] == "alone"
 
 
 def test_a_set_is_the_same_in_any_number_of_processes_and_verified(tmp_path, capsys):
@@ -154,42 +155,87 @@ class Mine(Declared):
         return [cp.AllDifferent(x[0]), ALWAYS]
 
     def puzzle(self, x, rng, fill):
-        answer = fill()
-        return Drawn(answer, SHOWN)
+        answer = fill(FILL)
+        return Drawn(ANSWER, SHOWN)
 '''
-WORDS = {"ALWAYS": "x[0, 0] < x[0, 1]", "SHOWN": "optional=[a == b for a, b in zip(x.flat, answer.flat)]"}
+WORDS = {
+    "ALWAYS": "x[0, 0] < x[0, 1]",
+    "SHOWN": "optional=[a == b for a, b in zip(x.flat, answer.flat)]",
+    "FILL": "",
+    "ANSWER": "answer",
+}
+A, B = "x[0, 0] == x[0, 1]", "x[0, 1] == 2"
 FAULTS = [  # what is typed in place of something else, and what is said
-    ("ALWAYS", "x[0, 0] + x[0, 1] == 9", "of 100 draws in a row none is new; 100 have no solution"),
-    ("SHOWN", "optional=[x[0, 0] == answer[0, 0]]", "have several solutions even with every clue"),
-    ("SHOWN", WORDS["SHOWN"], "were made before: ask for fewer"),
+    ("ALWAYS", "x[0, 0] + x[0, 1] == 9", "no grid obeys `always`: after sum_eq_9 of cells (0, 1) none is left"),
+    ("FILL", "[x[0, 1] == 1]", "0 of 100 draws gave a new puzzle; 100 hand fill(…) clues that no grid obeys"),
+    ("SHOWN", "", "0 of 100 draws gave a new puzzle; 100 have several solutions even with every clue"),
     ("SHOWN", "shown=[x[0, 1] == 7]", "clue 7 of cell 1 is no value of mine: 123"),
-    ('"123"', '"122"', "a different character for each value"),
+    ("SHOWN", "shown=[x[0, 1] == 1]", "the answer breaks the clue 1 of cell 1"),
+    ("SHOWN", "shown=[x[0, 1] + cp.intvar(0, 3) == 3]", "a variable of its own, which is no cell of the puzzle"),
+    ("SHOWN", "black=answer > 2", "a black cell needs a clue in `shown`, and the class the characters `black`"),
+    ("ANSWER", "answer[0, 1:]", "`answer` of Drawn has shape (2,); the grid is (1, 3)"),
+    ("return Drawn(ANSWER, SHOWN)", "return answer", "`puzzle` returns ndarray; return Drawn(answer, …)"),
+    ("ANSWER", "answer / nothing", "line 15: NameError: name 'nothing' is not defined"),
+    *(
+        ("ALWAYS", each, "line 11: TypeError: Python decides `or`, `and`, `not`, `if`")
+        for each in (f"({A}) or ({B})", f"({A}) and ({B})", f"not {A}", f"1 if {A} else {B}", "x[0, 0] < x[0, 1] < 3")
+    ),
+    ('"123"', '"122"', "values = '122'; a shape is (rows, columns), values are a text with a different character"),
+    ('"123"', "5", "values = 5; a shape is"),
+    ("(1, 3)", "3", "grid = 3; a shape is"),
+    ('"123"', '"123"; board = (2, 3)', "board = (2, 3); a shape is"),
+    ('"123"', '"123"; black = "AB"', "black = 'AB'; a shape is"),
+    ('"123"', '"123"; interchangeable = True', "interchangeable = True, but lt can tell values apart; leave it out"),
     ('name = "mine"', 'name = "sudoku"', "name = 'sudoku' belongs to a puzzle of the package"),
-    (OWN, "", "has 0 classes on Declared"),
+    (OWN, "", "has 0 classes that derive from Declared; write one"),
+    (OWN, "x = (", "line 1: SyntaxError: '(' was never closed"),
 ]
 
 
+def own_file(folder, written="", typed="", **words):
+    path, text = folder / "mine.py", OWN.replace(written, typed) if written else OWN
+    for name, code in (WORDS | words).items():
+        text = text.replace(name, code)
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
 @pytest.mark.parametrize(("written", "typed", "words"), FAULTS)
-def test_a_faulty_page_is_refused_in_one_line_and_writes_nothing(written, typed, words, tmp_path, capsys):
-    page = OWN.replace(written, typed)
-    for name, code in WORDS.items():
-        page = page.replace(name, code)
-    path = tmp_path / "an_own_page.py"
-    path.write_text(page, encoding="utf-8")
-    counts = ["--train", "30", "--test", "30", "--processes", "1"]
-    assert main([str(path), *counts, "--output-dir", str(tmp_path / "set")]) == 1
+def test_a_faulty_file_is_refused_in_one_line_and_writes_nothing(written, typed, words, tmp_path, capsys):
+    path, out = own_file(tmp_path, written, typed), tmp_path / "set"
+    assert main([path, "--train", "30", "--test", "30", "--processes", "1", "--output-dir", str(out)]) == 1
     told = capsys.readouterr().err.splitlines()[-1]
     assert told.startswith("error: ")
     assert words in told
-    assert not (tmp_path / "set").exists()
+    assert not out.exists()
 
 
-def test_a_page_of_ones_own_makes_a_set_that_says_how(tmp_path, capsys):
-    path = tmp_path / "mine.py"
-    page = OWN.replace("ALWAYS", "unseen(x[0, 0] + 2 * x[0, 1] < 9)").replace("SHOWN", WORDS["SHOWN"])
-    path.write_text(page, encoding="utf-8")
+def test_values_that_constraints_only_compare_are_interchangeable(tmp_path):
+    """Constraints over cells may be looked up in a list."""
+    path = own_file(tmp_path, ALWAYS="[c != x[0, 1] for c in x[0] if c in [x[0, 0]] and list(x[0]).index(c) == 0]")
+    assert main([path, "--train", "2", "--test", "1", "--output-dir", str(tmp_path / "set")]) == 0
+    metadata = read_metadata(tmp_path / "set", "train")
+    assert (metadata.task["interchangeable"], metadata.structure.symbols) == (True, (2, 3, 4))
+
+
+def test_what_was_found_is_kept_in_proportion_where_more_is_not_there(tmp_path, capsys):
+    """Three grids obey the rules, with six minimal puzzles; a low rate is said early."""
+    path, out = own_file(tmp_path), tmp_path / "set"
+    assert main([path, "--train", "30", "--test", "20", "--processes", "1", "--output-dir", str(out)]) == 0
+    told = capsys.readouterr().err
+    assert re.search(r"note: .*mine.py: 6 of 40 draws gave a new puzzle; 34 were made before", told)
+    assert re.search(r"warning: .*: 6 of 1\d\d draws gave a new puzzle; .*; the set keeps what was found", told)
+    assert re.search(r"note: 2 of 2 answers of test are answers of train, too, which has 3 different", told)
+    counts = [len(read_split(out, name)[1].inputs) for name in ("train", "test")]
+    assert counts == [4, 2]
+    assert main(["verify", str(out)]) == 0
+    assert "answers of test are answers of train" in capsys.readouterr().err
+
+
+def test_a_file_of_ones_own_makes_a_set_that_says_how(tmp_path, capsys):
+    path = own_file(tmp_path, ALWAYS="unseen(x[0, 0] + 2 * x[0, 1] < 9)")
     words = ["--train", "2", "--test", "1", "--clues", "2", "--output-dir", str(tmp_path / "set")]
-    assert main([str(path), *words]) == 0
+    assert main([path, *words]) == 0
     assert ((read_split(tmp_path / "set", "train")[1].inputs > 1).sum(1) >= 2).all()
     metadata = read_metadata(tmp_path / "set", "train")
     assert metadata.provenance["command"].startswith(f"python -m datasets_gen {path} --train 2")
@@ -216,10 +262,10 @@ TYPED = {
         (SIGNED.replace("\n\n", "\n ^\n", 1), "^ in line 2, column 2 stands between no two cells"),
     ],
     "killer": [
-        ("AAB", "type a board and a map of the cages of 6 lines of 6 cells each"),
+        ("AAB", "type a board and a map of its regions, each of 6 lines of 6 cells"),
         (CAGED + "A=3 B=9 A=4", "type LETTER=SUM, once for each cage"),
         (CAGED + "A=3 B=9.5", "'9.5' is no sum of cage B; type a whole number"),
-        (5 * "AAABBB\n" + "BAABBB\nA=3 B=9", "cage B is in two places"),
+        (5 * "AAABBB\n" + "BAABBB\nA=3 B=9", "region B is in two places"),
     ],
     "nonogram": [
         (".......... 1\n.......... 2\ncolumns: 1", "2 rows and 1 columns; type 10 and 10"),

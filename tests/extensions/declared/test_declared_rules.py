@@ -2,14 +2,16 @@
 
 import itertools
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
 
-from datasets_gen.extensions.declared import Runs, cp, unseen
+from datasets_gen.extensions.declared import Runs, connected, cp, one_loop, unseen
 from datasets_gen.extensions.declared.expressions import instances
 from datasets_gen.extensions.declared.relations import gather, holds, listed, rows
 from datasets_gen.extensions.declared.rules import PLAIN, SYMMETRIC, check, constraint, evaluate
+from datasets_gen.extensions.declared.solver import Solver
 from datasets_gen.layout import DatasetError
 from datasets_gen.structure import Structure
 
@@ -101,6 +103,49 @@ def test_runs_are_a_nonogram_line():
         assert right.tolist() == [told(again, row) for row in grids]
 
 
+def apart(ends):
+    """The ends (a, b) of edges: does a path lead from each node to each?"""
+    reached, left = set(ends[0]), list(ends)
+    while near := [each for each in left if reached & {*each}]:
+        left = [each for each in left if each not in near]
+        reached.update(*near)
+    return bool(left)
+
+
+def is_connected(cells):
+    beside = [(a, b) for a in cells for b in cells if abs(a[0] - b[0]) + abs(a[1] - b[1]) == 1]
+    return len(cells) < 2 or ({each for pair in beside for each in pair} == {*cells} and not apart(beside))
+
+
+def is_one_loop(edges):
+    ends = [((r // 2, c // 2), ((r + 1) // 2, (c + 1) // 2)) for r, c in edges]
+    return bool(ends) and {*Counter(end for pair in ends for end in pair).values()} == {2} and not apart(ends)
+
+
+@pytest.mark.parametrize(("whole", "naive", "shape", "proved"), [
+    (connected, is_connected, (1, 4), True), (connected, is_connected, (2, 3), True),
+    (connected, is_connected, (3, 3), True), (connected, is_connected, (3, 4), False),
+    (one_loop, is_one_loop, (3, 3), True), (one_loop, is_one_loop, (3, 5), True),
+    (one_loop, is_one_loop, (5, 5), False),
+])  # fmt: skip
+def test_boards_that_are_connected_or_one_loop(whole, naive, shape, proved):
+    """On all small boards: numpy, the hidden variables of CPMpy, and the clauses of the solver."""
+    x = cp.intvar(0, 1, shape=shape, name="x")
+    (found,) = instances(whole(x == 1), {cell.name: number for number, cell in enumerate(x.flat)})
+    cells, places = [x.flat[cell] for cell in found.cells], [divmod(cell, shape[1]) for cell in found.cells]
+    boards = np.array(list(itertools.product((0, 1), repeat=len(cells))))
+    right = [naive([place for place, on in zip(places, board, strict=True) if on]) for board in boards.tolist()]
+    assert 0 < sum(right) < len(boards)
+    check(found.rule, "mine", found.places)
+    assert evaluate(found.rule, boards, np.zeros((len(boards), 0), int)).tolist() == right
+    domains, told = [[0, 1]] * len(cells), constraint(found.rule, cells, ())
+    solvers = [Solver(cells, domains, [told]), Solver(cells, domains, [], (), [(found.rule, cells)])]
+    for solver in solvers if proved else []:
+        for board, holding in zip(boards.tolist(), right, strict=True):
+            solver.restrict([[value] for value in board], [])
+            assert (solver.answer() is not None) == holding
+
+
 def test_an_and_of_different_things_is_several_constraints():
     assert [each.rule for each in instances([[(a < b) & (cp.sum(X) == 3)]], CELLS)] == [
         ["<", "x0", "x1"],
@@ -110,10 +155,13 @@ def test_an_and_of_different_things_is_several_constraints():
 
 REFUSED = {
     "order of four": (a + 2 * b + 3 * c == 4 * d, "ordered constraint of 4 cells"),
-    "another variable": (cp.intvar(0, 3, name="y") < a, "y is no cell of the puzzle"),
+    "another variable": (cp.intvar(0, 3, name="y") < a, "uses y, which is no cell of the puzzle"),
     "unknown": (cp.Circuit(list(X)), "no relation for circuit; write AllDifferent"),
     "count of a cell": (cp.Count(X[:2], c) == 1, "no relation for count"),
     "no constraint": (3, "is no constraint over cells"),
+    "no board": (connected(X == 1), "connected reads a board, and got the shape"),
+    "no points": (one_loop(np.reshape(X[:4] == 1, (2, 2))), "one_loop reads a board of odd rows and columns"),
+    "marks": (connected([[a == 1, b == 2]]), "every cell is marked by the same constraint over it alone"),
 }
 
 

@@ -4,11 +4,21 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from datasets_gen.extensions.declared import Declared, Drawn, cp
+from datasets_gen.extensions.declared.generate import make
+from datasets_gen.extensions.declared.puzzle import OWN
+from datasets_gen.extensions.declared.relations import gather, rows
 from datasets_gen.layout import read_split
+from datasets_gen.parallel import seeded
+from datasets_gen.pictures import board_picture
+from datasets_gen.puzzles import family_of
 from reason.cli import main
+from reason.report.drawing import board
 
 PAGE = (Path(__file__).parents[3] / "docs/own-puzzle.md").read_text()
 FEW = {"1500": "8", "100": "2", "500": "2"}  # puzzles of each split in the fast test
@@ -65,6 +75,113 @@ def test_the_starting_file_makes_a_set_that_is_right(tmp_path: Path, monkeypatch
     assert any(relation.places == 2 for relation in metadata.structure.relations)
 
 
+class Board(Declared):
+    """A row of three cells in each of two lines, and a hidden line."""
+
+    name = "mine"
+    grid, values, lowest = (2, 3), "-*", 0
+
+
+class Regions(Board):
+    """Stars, one in each region."""
+
+    name = "regions"
+
+    def puzzle(self, x: Any, rng: Any, fill: Any) -> Drawn:
+        """Two regions, and one pair."""
+        left, right, (a, b) = x.flat[[0, 1, 3]], x.flat[[2, 4, 5]], x[0, :2]
+        return Drawn([[1, 0, 0], [0, 1, 0]], [cp.sum(left) == 1, cp.sum(right) == 1, a > b, x[1, 1] == 1])
+
+
+class Sums(Regions):
+    """Regions with their numbers."""
+
+    name = "sums"
+
+    def puzzle(self, x: Any, rng: Any, fill: Any) -> Drawn:
+        """One region has two stars."""
+        clues = [cp.sum(x.flat[[0, 1, 3]]) == 2, cp.sum(x.flat[[4, 5]]) == 0, x[0, 2] == 1, x[0, 1] == 1]
+        return Drawn([[1, 1, 1], [0, 0, 0]], [*clues, x[0, 0] >= x[1, 0], x[0, 0] != x[1, 0]])
+
+
+class Hidden(Board):
+    """The third column is auxiliary."""
+
+    name = "hidden"
+    board = 2, 2
+
+    def puzzle(self, x: Any, rng: Any, fill: Any) -> Drawn:
+        """It counts stars; all are open."""
+        answer = np.array([[1, 0, 1], [0, 1, 1]])
+        return Drawn(answer, optional=[a == b for a, b in zip(x[:, :2].flat, answer[:, :2].flat, strict=True)])
+
+    def always(self, x: Any) -> list[Any]:
+        """Of each line."""
+        return [a + b == c for a, b, c in x]
+
+
+class Blacks(Declared):
+    """Different digits in a line; two are black."""
+
+    name = "blacks"
+    grid, values, black = (1, 3), "123", "❶❷❸"
+
+    def always(self, x: Any) -> list[Any]:
+        """Of any colour."""
+        return [cp.AllDifferent(x[0])]
+
+    def puzzle(self, x: Any, rng: Any, fill: Any) -> Drawn:
+        """The last cell is open."""
+        return Drawn([2, 1, 3], [x[0, 0] == 2, x[0, 1] == 1], black=np.array([True, False, False]))
+
+
+REGIONS, SUMS = "\n\nAAB\nABB\n\nsum_eq_1: A B\nlt: 1 0", "\n\nAA.\nABB\n\nsum_eq: A=2 B=0\nle: 3 0\nalldifferent: 0 3"
+DRAWN = {  # the boards of question and answer, and what stands below
+    Regions: ("...\n.*.", "*--\n-*-", REGIONS),
+    Sums: (".**\n...", "***\n---", SUMS),
+    Hidden: ("*.\n.*", "*-\n-*", ""),
+    Blacks: ("❷1.", "❷13", ""),
+}
+
+
+@pytest.mark.parametrize("page", DRAWN)
+def test_regions_hidden_cells_and_black_cells_are_drawn_and_typed(page: type[Declared]) -> None:
+    mine, (asked, answered, below) = page(), DRAWN[page]
+    made = make(mine, seeded(1, 0))
+    relations = gather(mine.always_instances, [made.own])
+    mine = mine.of(mine.structure.model_copy(update={"relations": relations}))
+    table = rows(relations, [made.own])
+    own, task = None if table is None else table[0], json.loads(json.dumps(mine.task)) | {"name": "another"}
+    for each in (mine, family_of(task, mine.seq_len, mine.vocab_size, mine.structure)):
+        assert each.draw(made.question, None, own) == asked + below
+        assert each.draw(made.answers[0], made.question, own) == answered + below
+        tokens, typed = each.typed(asked + below)
+        assert (tokens == made.question).all()
+        assert each.draw(tokens, None, typed) == asked + below
+        assert each.fault(made.question, made.answers[0], own) is None
+    in_terminal = board(mine, made.answers[0], made.question, made.question < 0).plain
+    assert in_terminal.replace(" ", "") == answered
+    assert board_picture(mine, made.answers[0], made.question).height == 48 * len(answered.split()) + 16
+
+
+def test_a_drawing_of_ones_own_needs_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new-puzzle", "hills"]) == 0
+    own = '\n    def draw(self, tokens, question=None, relations=None):\n        return "as I draw it"\n'
+    Path("hills.py").write_text(Path("hills.py").read_text() + own)
+    assert main(["generate", "hills.py", "--train", "2", "--test", "0", "--processes", "1", "--output-dir", "set"]) == 0
+    OWN.clear()  # as in another process
+    capsys.readouterr()
+    assert main(["generate", "show", "set"]) == 0
+    out, err = capsys.readouterr()
+    assert "note: hills.py draws or reads this puzzle in its own way: add --import hills.py" in err
+    assert "as I draw it" not in out
+    assert main(["generate", "show", "set", "--import", "hills.py"]) == 0
+    assert "as I draw it" in capsys.readouterr().out
+
+
 def test_names_and_files_that_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,6 +189,8 @@ def test_names_and_files_that_are_refused(
     for name in ("../up", "2hills", "Hills", "a b"):
         assert main(["new-puzzle", name]) == 1
         assert "is no name of a puzzle" in capsys.readouterr().err
+    assert main(["new-puzzle", "sudoku"]) == 1
+    assert "sudoku is a puzzle of the package; type another name, as in my-sudoku" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
     Path("hills.py").write_text("mine")
     assert main(["new-puzzle", "hills"]) == 1

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
+import sys
 from functools import cache
 from pathlib import Path
 
 from datasets_gen.extensions.declared import Declared
+from datasets_gen.extensions.declared.puzzle import own_code
 from datasets_gen.layout import DatasetError
 
 
@@ -22,18 +24,19 @@ def pages() -> dict[str, type[Declared]]:
 
 @cache
 def page_named(name: str) -> type[Declared]:
-    """The page of that name, or the one in a Python file of one's own."""
+    """The puzzle of that name, or the one in a Python file of one's own."""
     if name in pages():
         return pages()[name]
     path = Path(name).resolve()
     spec = importlib.util.spec_from_file_location(f"own_{path.stem}", path)
     if path.suffix != ".py" or not path.is_file() or spec is None or spec.loader is None:
-        raise DatasetError(f"no page {name}; there are {', '.join(pages())}, or name a Python file of your own")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+        raise DatasetError(f"no puzzle {name}; there are {', '.join(pages())}, or name a Python file of your own")
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    with own_code(str(path)):
+        spec.loader.exec_module(module)
     found = [each for each in vars(module).values() if _is_page(each, module.__name__)]
     if len(found) != 1:
-        raise DatasetError(f"{name} has {len(found)} classes on Declared; one page is one class")
+        raise DatasetError(f"{name} has {len(found)} classes that derive from Declared; write one")
     return found[0]
 
 

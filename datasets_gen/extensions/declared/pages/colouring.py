@@ -10,7 +10,6 @@ class Colouring(WithEdges):
 
     name = "colouring"
     grid, values = (1, 100), "RGB"
-    interchangeable = True
     unique = False
 
     def puzzle(self, x, rng, fill):

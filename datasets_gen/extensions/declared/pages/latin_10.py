@@ -9,7 +9,6 @@ class Latin10(Declared):
 
     name = "latin-10"
     grid, values, lowest = (10, 10), "0123456789", 0
-    interchangeable = True
     moves = GridSymmetry(1, 10, 1, 10, transpose=True, relabel=(2, 11))
 
     def always(self, x):

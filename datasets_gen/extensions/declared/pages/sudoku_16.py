@@ -9,7 +9,6 @@ class Sudoku16(Declared):
 
     name = "sudoku-16"
     grid, values = (16, 16), "123456789ABCDEFG"
-    interchangeable = True
     moves = GridSymmetry(4, 4, 4, 4, transpose=True, relabel=(2, 17))
     fewest = 110  # near the fewest of 16×16, CP-SAT needs seconds for one puzzle
     box_shape = (4, 4)

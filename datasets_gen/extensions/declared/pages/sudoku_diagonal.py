@@ -9,7 +9,6 @@ class SudokuDiagonal(Declared):
 
     name = "sudoku-diagonal"
     grid, values = (9, 9), "123456789"
-    interchangeable = True
     moves = GridSymmetry(1, 9, 1, 9, transpose=False, relabel=(2, 10), turns=True)
     box_shape = (3, 3)
     fewest = 24  # with --clues 0 about 18 are left, and CP-SAT takes hundreds of branches

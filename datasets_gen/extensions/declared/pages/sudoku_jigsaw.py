@@ -10,7 +10,6 @@ class SudokuJigsaw(WithCages):
 
     name = "sudoku-jigsaw"
     grid, values = (9, 9), "123456789"
-    interchangeable = True
     fewest = 24  # with --clues 0 about 17 are left, and CP-SAT takes hundreds of branches
 
     def always(self, x):
