@@ -95,7 +95,9 @@ def check(package: Path, folder: Path, sudoku_4x4: Path, *names: str) -> None:
     }
     asked = [*(LACKING[name] for name in names), *(DECLARED if "declared" in names else [])]
     words = [*works.values(), *(words for words, _, _ in asked)]
-    command, environment = [sys.executable, "-P", "-c", RUNNER], os.environ | {"PYTHONPATH": str(package)}
+    # compiled code is kept beside its source, and this source is new each time
+    own = {"PYTHONPATH": str(package), "NUMBA_DISABLE_JIT": "1"}
+    command, environment = [sys.executable, "-P", "-c", RUNNER], os.environ | own
     ran = subprocess.run(
         command, cwd=folder, env=environment, input=json.dumps(words), stdout=subprocess.PIPE, text=True, check=True
     )
