@@ -11,14 +11,15 @@ def signs(matrix: object) -> list[int]:
     return log_determinants(np.array(matrix, dtype=float))[1].tolist()
 
 
-def test_the_textbook_cubic_and_a_map_that_satisfies_the_penalty_and_is_unstable() -> None:
-    """λ³ + 6λ² + 11λ + 6 = (λ+1)(λ+2)(λ+3) of J − I: Δ = 6, 60, 360.
-
-    tr J/K = −0.5 < 1, so Δ₁ > 0 and RH stable is 0; yet one direction grows, and Δ₂ says so.
-    """
+def test_the_textbook_cubic() -> None:
+    """λ³ + 6λ² + 11λ + 6 = (λ+1)(λ+2)(λ+3) of J − I: Δ = 6, 60, 360."""
     logs, positive = log_determinants(np.diag([0.0, -1.0, -2.0]))
     np.testing.assert_allclose(10**logs, [6, 60, 360])
     assert positive.tolist() == [1, 1, 1]
+
+
+def test_a_map_that_satisfies_the_penalty_and_is_unstable() -> None:
+    """tr J/K = −0.5 < 1, so Δ₁ > 0 and RH stable is 0; yet one direction grows, and Δ₂ says so."""
     assert signs([[1.5, 0.0], [0.0, -2.5]]) == [1, -1]
 
 
