@@ -111,7 +111,7 @@ class Metadata(BaseModel):
     total_groups: int = Field(ge=0)
     mean_puzzle_examples: float
     sets: list[str] = Field(min_length=1)
-    total_puzzles: int | None = None
+    total_puzzles: int | None = None  # not read: TRM's builders of Sudoku and mazes count groups here
     task: dict[str, Any] = Field(default_factory=dict, description='the puzzle: {"name": "sudoku", "size": 6}')
     provenance: dict[str, Any] = Field(default_factory=dict, description="command, seed and version that made it")
     sources: list[str] = Field(default_factory=list, description="where imported puzzles come from")
@@ -306,6 +306,17 @@ def check_alike(directory: Path | str, splits: Mapping[str, Metadata], fields: S
                 raise DatasetError(f"{Path(directory) / name}: {field} is {ours}, but {theirs} in {first}")
 
 
+def check_splits(directory: Path | str) -> None:
+    """Raises DatasetError where a split of a set lacks a file or has other sizes; the arrays are not read."""
+    found = {name: read_metadata(directory, name) for name in splits_of(directory)}
+    check_alike(directory, found, ("seq_len", "vocab_size", "num_puzzle_identifiers"))
+    for split, metadata in found.items():
+        read_identifiers(directory, metadata)
+        files = [Path(directory) / split / f"{name}__{key}.npy" for name in metadata.sets for key in ARRAYS]
+        if missing := [file for file in files if not file.is_file()]:
+            raise DatasetError(f"{missing[0]} is missing; regenerate or re-import the set")
+
+
 def read_identifiers(directory: Path | str, metadata: Metadata) -> list[str]:
     """The names of the puzzle identifiers, from identifiers.json at the root; without the file, numbers."""
     path, count = Path(directory) / "identifiers.json", metadata.num_puzzle_identifiers
@@ -329,12 +340,9 @@ def read_split(directory: Path | str, split: str) -> tuple[Metadata, Split]:
     folder = Path(directory) / split
     sets = [_read_set(folder, name, metadata) for name in metadata.sets]
     joined = sets[0] if len(sets) == 1 else _join(sets)
-    for what, stated, indices in (
-        ("groups", metadata.total_groups, joined.group_indices),
-        ("puzzles", metadata.total_puzzles, joined.puzzle_indices),
-    ):
-        if stated not in (None, len(indices) - 1):
-            raise DatasetError(f"{folder}: dataset.json says {stated} {what}, the arrays hold {len(indices) - 1}")
+    stated, groups = metadata.total_groups, len(joined.group_indices) - 1
+    if stated != groups:
+        raise DatasetError(f"{folder}: dataset.json says {stated} groups, the arrays hold {groups}")
     return metadata, joined
 
 
@@ -350,9 +358,10 @@ def _load(path: Path, on_disk: bool) -> np.ndarray:
         kind = mapped.dtype.kind
     except Exception as error:  # a torn file makes numpy raise almost anything
         why = " ".join(str(error).split())
-        raise DatasetError(f"{path} cannot be read ({why}); the file is torn: regenerate or copy it again") from None
+        mend = "save whole numbers" if "bject" in why else "the file is torn: regenerate or copy it again"
+        raise DatasetError(f"{path} cannot be read ({why}); {mend}") from None
     if kind not in "iu" and not (kind == "f" and path.name.endswith("__ratings.npy")):
-        raise DatasetError(f"{path} holds {mapped.dtype}, whole numbers expected")
+        raise DatasetError(f"{path} holds {mapped.dtype}; save whole numbers: array.astype(numpy.int32)")
     wanted = np.dtype(np.float64) if kind == "f" else mapped.dtype.newbyteorder("=")
     return np.asanyarray(mapped, wanted, order="C") if on_disk else np.array(mapped, wanted, order="C")
 

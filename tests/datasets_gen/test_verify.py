@@ -100,7 +100,8 @@ DAMAGE = {
             "an entry owns no",
         ),
         "indices that end early": (array("group_indices", lambda ends: ends[:-1]), "must run from 0"),
-        "fractions": (array("inputs", lambda tokens: tokens.astype(float)), "holds float64"),
+        "fractions": (array("inputs", lambda tokens: tokens.astype(float)), "holds float64; save whole numbers: array."),
+        "objects": (lambda root: np.save(root / "test/all__inputs.npy", [{}], allow_pickle=True), "save whole numbers"),
         "fewer labels": (array("labels", lambda labels: labels[:-1]), "12 inputs but 11 labels"),
         "a token outside": (array("labels", put(6, 2, 77)), "token 77 at example 6, cell 2"),
         "an open cell in an answer": (array("labels", put(1, 2, 1)), "token 1"),
@@ -297,6 +298,22 @@ def test_labels_of_minus_100_are_drawn_and_checked_as_unscored(family, tmp_path,
     assert main(["verify", str(tmp_path / "set")]) == (0 if "addition" in family else 1)
     if "sudoku" in family:
         assert "example 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("counted", [3, 9, None], ids=["TRM: groups", "puzzles", "HRM: nothing"])
+def test_copies_of_the_authors_builders_are_read(tmp_path, counted):
+    """Three puzzles with two copies each, int64; TRM's builders of Sudoku and mazes count groups as puzzles."""
+    (tmp_path / "train").mkdir()
+    fields = {"pad_id": 0, "ignore_label_id": 0, "blank_identifier_id": 0, "vocab_size": 6, "seq_len": 16}
+    fields |= {"num_puzzle_identifiers": 1, "total_groups": 3, "mean_puzzle_examples": 1, "sets": ["all"]}
+    fields |= {} if counted is None else {"total_puzzles": counted}
+    (tmp_path / "train/dataset.json").write_text(json.dumps(fields))
+    tokens, ends = np.full((9, 16), 2), {"puzzle_indices": np.arange(10), "group_indices": np.arange(0, 10, 3)}
+    arrays = {"inputs": tokens, "labels": tokens, "puzzle_identifiers": np.zeros(9, np.int64)} | ends
+    for key, values in arrays.items():
+        np.save(tmp_path / f"train/all__{key}.npy", values)
+    _, split = read_split(tmp_path, "train")
+    assert (len(split.inputs), len(split.puzzle_indices), split.group_indices.tolist()) == (9, 10, [0, 3, 6, 9])
 
 
 def test_a_tree_of_hrm_s_builders_round_trips(made, tmp_path):
