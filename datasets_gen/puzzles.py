@@ -64,8 +64,9 @@ def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure:
         if name is None and (seq_len, vocab_size) in PUBLISHED:
             return PUBLISHED[seq_len, vocab_size]
         raise UnknownPuzzle(
-            f"no puzzle family for task {dict(task) or '(none stated)'} with {seq_len} cells and "
-            f"{vocab_size} tokens; it still trains, without rules, drawing or symmetries; {installed()}"
+            f"no puzzle family for task {dict(task) or '(none stated)'} with {seq_len} cells and {vocab_size} tokens; "
+            "it still trains, without rules, drawing or symmetries; dataset.json may state one, such as "
+            f'"task": {{"name": "sudoku", "size": 4}}; {installed()}'
         )
     kinds = {field.name: getattr(field.type, "__name__", field.type) for field in fields(FAMILIES[name])}
     if wrong := [key for key, value in settings.items() if type(value).__name__ != kinds.get(key)]:

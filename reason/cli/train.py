@@ -8,6 +8,7 @@ import math
 import shlex
 from pathlib import Path
 
+from datasets_gen.layout import splits_of
 from datasets_gen.typed import quoted, typed
 from reason.cli.help import Parser
 from reason.config.describe import idle_lines
@@ -85,6 +86,11 @@ def _greet(trainer: Trainer) -> None:
         print(f"warning: {config.name} states its length for {own:,} puzzles: {config.drawn / own:,.4g} epochs of them")
     for reason in trainer.reasons:
         print(reason)
+    for data in trainer.data.parts:
+        if config.evaluation.split not in splits_of(data.directory):
+            print(f"warning: {data.directory} has no {config.evaluation.split} split; evaluate another set, data=DIR")
+        if data.shape.num_puzzle_identifiers > 1 and not (data.directory / "identifiers.json").is_file():
+            print(f"warning: {data.directory / 'identifiers.json'} is missing; ARC's votes read the task names there")
     if trainer.monitor is None and config.training.monitor.puzzles:
         print("no validation split in the set, so no checkpoint is chosen as the best; the newest are kept")
     if world.size > 1:

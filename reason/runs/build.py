@@ -146,6 +146,11 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     config = derive(config, json.loads(world.tell(json.dumps(choices(config)))))  # processors may differ
     model, told = _initial_model(config, run, data)
     watched = load_monitor_sets(config, data)
+    if config.evaluation.checkpoint == "best" and not watched:
+        raise ConfigError(
+            f"evaluation.checkpoint=best is chosen on a validation split, and {data.directory} has none; "
+            "type evaluation.checkpoint=newest"
+        )
     rows, steps = batch_size // world.size, config.rollout.trained_steps
     monitor = SplitMonitor(watched, config.training.monitor.puzzles, steps, rows, world) if watched else None
     return Trainer(config, run, model, data, monitor, world, [*reasons, *told])

@@ -100,7 +100,10 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
         puzzle, kept = evaluator.puzzle, {"train", settings.split} & {*splits_of(directory)}
         notes = puzzle.notes({name: read_split(directory, name)[1].labels for name in kept}) if puzzle else []
         unread = idle_lines(changes, idle(config), "this evaluation")
-        for line in (first, *notes, *unread, *reasons, *(consumer.cost for consumer in consumers)):
+        held = own.ema.of_start(trained.step) if trained.weights == "ema" else 0
+        mend = "evaluation.weights=raw, or train with ema.warmup=true"
+        lag = f"averaged weights still hold {held:.0%} of the start: {mend}" if held > 0.05 else ""
+        for line in (first, lag, *notes, *unread, *reasons, *(consumer.cost for consumer in consumers)):
             if world.first and line:
                 print(line)
         if compiled:

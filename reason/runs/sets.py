@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from datasets_gen.layout import splits_of
+from datasets_gen.layout import check_splits, splits_of
 from datasets_gen.typed import typed
 from reason.config.overrides import derive
 from reason.config.schema import Config
@@ -78,6 +78,7 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
         raise ConfigError("the run names no data set of its own; type data=DIR")
     for directory in config.data.directories:
         require_set(config, directory)
+        check_splits(directory)  # that of the test is read after the training only
     parts = [PuzzleData(directory, "train", device, config.data.marks) for directory in config.data.directories]
     for data in parts:
         if data.groups == 0:

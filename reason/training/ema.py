@@ -18,6 +18,10 @@ class EmaConfig(BaseConfig):
     decay: float | None = Field(0.999, ge=0, lt=1, description="r of avg ← r·avg + (1 − r)·weights; none: no EMA")
     warmup: bool = Field(False, description="decay min(r, (1 + t)/(10 + t)), which short runs need")
 
+    def of_start(self, steps: int) -> float:
+        """The share that the initial weights have in the average after so many optimizer steps."""
+        return 0 if self.warmup or self.decay is None else self.decay**steps
+
 
 class Ema:
     """avg ← r·avg + (1 − r)·weights after every optimizer step, from the initial weights on (TRM).

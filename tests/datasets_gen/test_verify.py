@@ -100,7 +100,10 @@ DAMAGE = {
             "an entry owns no",
         ),
         "indices that end early": (array("group_indices", lambda ends: ends[:-1]), "must run from 0"),
-        "fractions": (array("inputs", lambda tokens: tokens.astype(float)), "holds float64; save whole numbers: array."),
+        "fractions": (
+            array("inputs", lambda tokens: tokens.astype(float)),
+            "holds float64; save whole numbers",
+        ),
         "objects": (lambda root: np.save(root / "test/all__inputs.npy", [{}], allow_pickle=True), "save whole numbers"),
         "fewer labels": (array("labels", lambda labels: labels[:-1]), "12 inputs but 11 labels"),
         "a token outside": (array("labels", put(6, 2, 77)), "token 77 at example 6, cell 2"),

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from datasets_gen.extensions.arc.puzzles import Arc
 from datasets_gen.extensions.arc.vote import vote
+from reason.errors import ConfigError
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, narrow
 from reason.evaluation.suite import CONSUMERS, FILES, SECTIONS
 from reason.report.section import Results, Section, Table, share
@@ -24,6 +25,9 @@ class Votes(Consumer):
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
+        names = evaluator.data.directory / "identifiers.json"
+        if not names.is_file():  # before the work, not after it
+            raise ConfigError(f"{names} is missing; ARC's votes read the task names there")
         self.steps = evaluator.steps
         self.at = sorted({min(evaluator.trained_steps, self.steps), self.steps})
         self._kept: list[tuple[Tensor, Tensor]] = []

@@ -1,9 +1,17 @@
-"""Checkpoints of the original HRM and TRM code as runs."""
+"""Checkpoints and command lines of the original HRM and TRM code."""
 
-from reason.extensions.original.words import answer
+from collections.abc import Sequence
+
 from reason.plugins import COMMANDS, ELSEWHERE, Command
+
+
+def _answer(words: Sequence[str]) -> str | None:
+    from reason.extensions.original.words import answer  # which reads the presets
+
+    return answer(words)
+
 
 COMMANDS["import-weights"] = Command(
     "reason.extensions.original.command:main", "make a run from a checkpoint of the original HRM or TRM code"
 )
-ELSEWHERE.append(answer)
+ELSEWHERE.append(_answer)

@@ -1,8 +1,7 @@
-"""Checkpoints in the wrappings that people save, puzzle identifiers, and command lines of the original code."""
+"""Checkpoints in the wrappings that people save, and puzzle identifiers."""
 
 import argparse
 import os
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,9 @@ from conftest import output, refusal
 from recordings import to_original
 
 from datasets_gen.layout import Split, write_dataset
-from reason.cli import main
-from reason.config.describe import describe_settings
-from reason.config.overrides import override, read_config, split_arguments
-from reason.extensions.original.words import SAME, VALUES, spelled
+from reason.config.overrides import read_config
 from reason.models.base import Shape
 from reason.models.recursive import RecursiveConfig, RecursiveModel
-from reason.presets import preset
 from reason.runs.directory import load_run
 
 Weights = dict[str, torch.Tensor]
@@ -151,61 +146,3 @@ def test_settings_beside_the_weights_that_cannot_be(text: str, said: str, here: 
     (_,) = refusal(["import-weights", "w.pt", "run=r", "cells=16", *TYPED], said).splitlines()
     assert not (here / "r").exists()
     refusal(["import-weights", ".", "run=r"], "is a folder; name a file of it: all_config.yaml")
-
-
-TRM = (
-    "arch=trm data_paths=[data/sudoku-extreme-1k-aug-1000] evaluators=[] epochs=50000 eval_interval=5000 lr=1e-4 "
-    "puzzle_emb_lr=1e-4 weight_decay=1.0 puzzle_emb_weight_decay=1.0 arch.mlp_t=True arch.pos_encodings=none "
-    "arch.L_layers=2 arch.H_cycles=3 arch.L_cycles=6 +run_name=mine ema=True"
-)
-HRM = "data_path=data/mine arch=hrm_v1 epochs=20000 eval_interval=2000 lr=7e-5 puzzle_emb_lr=7e-5 global_batch_size=384"
-
-
-def test_trms_command_for_sudoku() -> None:
-    line, left = spelled(TRM.split())
-    words = shlex.split(line)
-    assert words[:4] == ["python", "train.py", "trm-mlp-sudoku", "data=data/sudoku-extreme-1k-aug-1000"]
-    chosen, pairs = split_arguments(words[2:], {"data": "data.directory"})
-    assert pairs.pop("run") == "runs/mine"
-    config = override(preset(chosen[0]).config(), pairs)
-    assert (config.training.steps, config.training.monitor.every) == (65_104, 6_510)
-    assert (config.model.h_cycles, config.model.l_cycles, config.model.mixer) == (3, 6, "mlp")
-    assert config.optimizer.weight_decay == 1
-    assert left == ["evaluators=[]"]
-
-
-def test_hrms_command() -> None:
-    line, left = spelled(HRM.split())
-    assert "train.py hrm-sudoku data=data/mine training.steps=52083" in line
-    assert left == []
-
-
-@pytest.mark.parametrize(
-    ("typed", "ours", "left"),
-    [
-        ("arch=trm_singlez arch.puzzle_emb_ndim=0", ["model.states=1", "model.puzzle_emb_len=0"], []),
-        ("arch=transformers_baseline lr=1e-4", ["optimizer.lr=1e-4"], ["arch=transformers_baseline"]),
-        ("arch.H_cycles=3 lr=1e-4 global_batch_size=500 epochs=50000 eval_interval=5000 ema=True", [
-            "model.h_cycles=3", "optimizer.lr=1e-4", "training.batch_size=500", "training.steps=100000",
-            "training.monitor.every=10000",
-        ], []),
-        ("arch=trm data_paths_test=[] beta2=0.99", ["optimizer.betas=[0.9,0.99]"], ["data_paths_test=[]"]),
-    ],
-)  # fmt: skip
-def test_other_command_lines(typed: str, ours: list[str], left: list[str]) -> None:
-    line, rest = spelled(typed.split())
-    assert rest == left
-    words = shlex.split(line)
-    assert set(ours) == set(words[4:])
-    chosen, pairs = split_arguments(words[2:], {"data": "data.directory"})
-    override(preset(chosen[0]).config(), pairs)
-
-
-def test_every_word_of_ours_is_a_setting() -> None:
-    ours = {*SAME.values(), *(word.partition("=")[0] for words in VALUES.values() for word in words.split())}
-    assert ours <= {setting.key for setting in describe_settings()}
-
-
-def test_train_answers_with_the_line_to_type(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", *TRM.split()]) == 1
-    assert "type: python train.py trm-mlp-sudoku data=data/sudoku-extreme-1k-aug-1000 " in capsys.readouterr().err
