@@ -25,7 +25,8 @@ from reason.extensions.play.page import FAMILIES
 
 TEMPLATE = Path(__file__).parents[1] / "reason/extensions/play/template"
 BESIDE = {  # clues beside cells, or a grid without its frame
-    "arc", "binary", "colouring", "futoshiki", "kakuro", "killer", "light-up", "nonogram", "pairs", "sudoku-jigsaw",
+    "arc", "binary", "colouring", "futoshiki", "hitori", "kakuro", "killer", "light-up", "nonogram", "pairs",
+    "slitherlink", "sudoku-jigsaw",
 }  # fmt: skip
 READER = """
 require("readline").createInterface({ input: process.stdin }).on("line", (line) => {

@@ -60,7 +60,10 @@ def cuts(name: str, shape: Shape, marked: Sequence[bool]) -> list[tuple[tuple[in
 
 def holds(name: str, shape: Shape, marked: np.ndarray) -> np.ndarray:
     """(..., k) bool -> (...) bool."""
-    flat = marked.reshape(-1, marked.shape[-1])
+    (rows, columns), size = shape, marked.shape[-1]
+    if size != (rows * (columns - 1) + columns * (rows - 1) if name == "one_loop" else rows * columns):
+        raise ValueError(f"{size} cells do not fit {name} of {shape}")
+    flat = marked.reshape(-1, size)
     right = np.array([not cuts(name, shape, row) for row in flat.tolist()], bool)
     if name == "one_loop":
         degrees = [flat[:, edges].sum(1) for edges in _edges_at(shape)]

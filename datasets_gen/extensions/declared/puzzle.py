@@ -58,6 +58,7 @@ class Declared(Puzzle):
     shown_only: str = ""  # values that stand only where they are shown, as a wall does
     black: str = ""  # one more character for each of `values`: how a black cell shows it
     board: tuple[int, int] | None = None  # what drawings show of the grid, from its first cell; None: all of it
+    box_shape: tuple[int, int] | None = None  # type: ignore[assignment]  # of boxes that drawings rule off
     interchangeable: bool | None = None  # may any two values change places? None: the rules tell
     file: str = ""  # of one's own, where it has a `draw`, `typed` or `moves` that dataset.json cannot keep
     form: ClassVar[str] = ""  # which text form the puzzle is typed in, see datasets_gen/extensions/declared/text.py
@@ -139,7 +140,7 @@ class Declared(Puzzle):
         """That of the set, with its relations; without a set, the grid and the values that may change places."""
         if self._structure is not None:
             return self._structure
-        tokens = self.open_tokens
+        tokens = tuple(value - self.lowest + FIRST for value in self.open_values)
         lowest = {} if self.interchangeable else {"lowest": self.open_values[0]}
         kind = {"symbols" if self.interchangeable else "values": tokens, **lowest} if len(tokens) > 1 else {}
         return Structure(grid=self.grid if min(self.grid) > 1 else None, **kind)
@@ -206,7 +207,7 @@ class Declared(Puzzle):
     @property
     def open_tokens(self) -> tuple[int, ...]:
         """The tokens of these values."""
-        return tuple(value - self.lowest + FIRST for value in self.open_values)
+        return tuple(FIRST + i for i, value in enumerate(self.values) if value not in self.shown_only)
 
     def value(self, shown: Any) -> Any:
         """The value of a clue; those of black cells are counted on behind those of white ones."""

@@ -81,19 +81,15 @@ class Boards(Consumer):
         batch, start = evaluator.data.take(examples), evaluator.start(examples)
         clues = partial(evaluator.clues, rows=examples)
         thoughts = think(evaluator.model, batch, evaluator.steps, evaluator.halting, start, clues=clues)
-        questions, labels = (each.cpu().numpy() for each in (batch.inputs, batch.labels))
-        _, rows, columns = puzzle.on_board(questions).shape
-
-        def shown(cells: np.ndarray) -> list[list[int]]:
-            return puzzle.on_board(cells).reshape(len(cells), rows * columns).tolist()
-
+        board = puzzle.on_board(np.arange(batch.inputs.shape[1]))
+        (rows, columns), shown = board.shape, board.ravel().tolist()
         of_puzzles = {  # of each puzzle
             "example": examples.tolist(),
             "solved": [row < len(solved) for row in range(len(examples))],
-            "question": shown(questions),
-            "given": shown(puzzle.given(questions)),
-            "label": shown(labels),  # −100: not scored
-            "answers": [shown(thought.answers) for thought in thoughts],
+            "question": batch.inputs[:, shown].tolist(),
+            "given": puzzle.given(batch.inputs.cpu().numpy())[:, shown].tolist(),
+            "label": batch.labels[:, shown].tolist(),  # −100: not scored
+            "answers": [thought.answers[:, shown].tolist() for thought in thoughts],
             "halting": [thought.halting for thought in thoughts],
         }
         return {

@@ -13,7 +13,7 @@ DESCRIPTION = """Write NAME.py: a puzzle declared by a CPMpy model, to be change
 
   reason new-puzzle hills                                        writes hills.py
   reason generate hills.py --train 1000 --test 200 --output-dir data/hills
-  reason generate show data/hills
+  reason generate show data/hills                                --import hills.py: where the file has its own draw
   python train.py declared-puzzle data=data/hills
 
 The checker, the solver, the generator and the structure that networks read follow from the constraints of the file."""

@@ -181,7 +181,19 @@ def test_an_unseen_constraint_may_have_any_form():
     assert right.tolist() == [told(a + 2 * b + 3 * c == 4 * d, row) for row in drawn]
 
 
-@pytest.mark.parametrize("rule", [["foo", "x"], [], "x y", ["sum"], ["==", ["sum", "y"], 3], None, ["in", "q", [1]]])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        ["foo", "x"],
+        [],
+        "x y",
+        ["sum"],
+        ["==", ["sum", "y"], 3],
+        None,
+        ["in", "q", [1]],
+        ["connected", [10**6, 10**6], "x0"],
+    ],
+)
 def test_a_rule_of_an_edited_file_is_refused(rule):
     with pytest.raises(DatasetError, match="relation mine: no rule is"):
         check(rule, "mine", 0)

@@ -86,6 +86,7 @@ class Regions(Board):
     """Stars, one in each region."""
 
     name = "regions"
+    box_shape = 2, 1
 
     def puzzle(self, x: Any, rng: Any, fill: Any) -> Drawn:
         """Two regions, and one pair."""
@@ -159,8 +160,9 @@ def test_regions_hidden_cells_and_black_cells_are_drawn_and_typed(page: type[Dec
         assert (tokens == made.question).all()
         assert each.draw(tokens, None, typed) == asked + below
         assert each.fault(made.question, made.answers[0], own) is None
+        assert each.box_shape == page.box_shape
     in_terminal = board(mine, made.answers[0], made.question, made.question < 0).plain
-    assert in_terminal.replace(" ", "") == answered
+    assert re.sub("[ |]", "", in_terminal) == answered
     assert board_picture(mine, made.answers[0], made.question).height == 48 * len(answered.split()) + 16
 
 
