@@ -58,7 +58,7 @@ class Declared(Puzzle):
     shown_only: str = ""  # values that stand only where they are shown, as a wall does
     black: str = ""  # one more character for each of `values`: how a black cell shows it
     board: tuple[int, int] | None = None  # what drawings show of the grid, from its first cell; None: all of it
-    box_shape: tuple[int, int] | None = None  # type: ignore[assignment]  # of boxes that drawings rule off
+    box_shape: tuple[int, int] | None = None  # of boxes that drawings rule off
     interchangeable: bool | None = None  # may any two values change places? None: the rules tell
     file: str = ""  # of one's own, where it has a `draw`, `typed` or `moves` that dataset.json cannot keep
     form: ClassVar[str] = ""  # which text form the puzzle is typed in, see datasets_gen/extensions/declared/text.py
@@ -422,7 +422,8 @@ class Declared(Puzzle):
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """The grid as text, a map of the regions that relations hold, and a line for every other instance."""
-        own = [(r, numbers, tuple(cells)) for r, numbers, cells in listed(self.structure, relations)]
+        every = listed(self.structure, relations)
+        own = [(r, numbers, tuple(cells if r.places else sorted(cells))) for r, numbers, cells in every]
         mapped, letters = self._regions(own)
         marked = self.on_board(shapes.lettered(letters, self.seq_len))
         lines = ["", *map("".join, marked), ""] if letters else []
@@ -454,8 +455,10 @@ class Declared(Puzzle):
         told = [line for line in lines if ":" in line]
         board = [line for line in lines if ":" not in line and line.strip()]
         regions = dict[str, list[int]]()
-        if re.search(r":\s*[^\W\d]", text):
-            board, regions = board[:-rows_shown], shapes.read_letters(board[-rows_shown:], self.grid)
+        if re.search(r":[ \t]*[^\W\d]", text):  # a letter where a cell's number would stand
+            cells = self.on_board(np.arange(self.seq_len))
+            read = shapes.read_letters(board[-rows_shown:], cells.shape)
+            board, regions = board[:-rows_shown], {name: cells.flat[own].tolist() for name, own in read.items()}
         table = rows(self.structure.relations, [[each for line in told for each in self._typed(line, regions)]])
         return self._tokens("\n".join(board)), None if table is None else table[0]
 
