@@ -26,7 +26,7 @@ from torch import Tensor
 
 from reason.context import Context
 from reason.errors import ConfigError
-from reason.models.base import IGNORE, Batch, Readout, Reasoner, State
+from reason.models.base import Batch, Readout, Reasoner, State, correct
 from reason.settings.base import BaseConfig, TabledConfig
 from reason.settings.loops import LoopsConfig
 
@@ -121,7 +121,6 @@ class Unroll:
     last: Tensor  # (B,) bool: m ≥ N_super
     next_readout: Readout | None = None  # one supervision step further, without gradient, for Q-learning
     before: State = None  # where the first of the T loops started
-    steps: Tensor | None = None  # (B,) int32, m: supervision steps taken, this one included
 
     def row_mean(self, rows: Tensor) -> Tensor:
         """The sum of a term's rows (B,) over the active ones, divided by B."""
@@ -190,7 +189,7 @@ def supervise(
         halted = _halts(readout, steps, last, config) | ~active
     return (
         replace(carry, state=kept, steps=steps, halted=halted),
-        Unroll(model, carry.batch, context, tuple(states), tuple(readouts), active, last, further, before, steps=steps),
+        Unroll(model, carry.batch, context, tuple(states), tuple(readouts), active, last, further, before),
     )
 
 
@@ -276,15 +275,14 @@ class StepRecord:
     @cached_property
     def right(self) -> Tensor:
         """(B, S) bool: scored cells that are right."""
-        return (self.answer == self.batch.labels) & (self.batch.labels != IGNORE)
+        return correct(self.answer, self.batch.labels)[0]
 
     @cached_property
     def exact(self) -> Tensor:
         """(B,) bool: all scored cells are right and there is at least one; with several solutions: the rules hold."""
         if self.rules is not None:
             return self.rules(self)
-        scored = self.batch.labels != IGNORE
-        return (self.right == scored).all(-1) & scored.any(-1)
+        return correct(self.answer, self.batch.labels)[1]
 
 
 def exact_logit(readout: Readout, halting: Halting | None) -> Tensor | None:

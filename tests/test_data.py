@@ -157,7 +157,8 @@ def test_a_large_set_gives_what_a_small_one_gives(
         assert on_disk == (name != "labels" or stored == np.int32)
     assert large.fingerprint == small.fingerprint
     some = torch.tensor([29, 3, 3, 0])
-    assert large.ratings_of(some).tolist() == small.ratings_of(some).tolist()
+    assert large.ratings.tolist() == small.ratings.tolist()
+    assert large.puzzle_of(some).tolist() == small.puzzle_of(some).tolist() == some.tolist()
     assert large.scored_examples(20).tolist() == small.scored_examples(20).tolist() != [*range(20)]
     for ours, theirs in zip(large.tokens_of(some), small.tokens_of(some), strict=True):
         assert (ours == theirs).all()

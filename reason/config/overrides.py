@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from reason.config.schema import Config
@@ -75,7 +75,7 @@ def override(config: Config | dict[str, Any], pairs: Mapping[str, str]) -> Confi
     tree = config.model_dump() if isinstance(config, Config) else config
     _take_kind(tree, pairs.get("model.kind"))
     for key, value in pairs.items():
-        _place(tree, key, _parsed(value, _field(key.split("."), _family(tree))), f"={value}")
+        _place(tree, key, typed_as(value, field_of(key.split("."), _family(tree))), f"={value}")
     return validated(tree, shown=pairs)
 
 
@@ -83,17 +83,6 @@ def parsed(config: Config, pairs: Mapping[str, str]) -> Changes:
     """What a command line says, as values of the settings' own types; errors are those of `override`."""
     values = leaves(override(config, pairs).model_dump())
     return {key: value for key, value in values.items() if any(f"{key}.".startswith(f"{typed}.") for typed in pairs)}
-
-
-def typed_value(key: str, text: str, family: str) -> object:
-    """What a command line says of one setting of a family's config; a text that does not fit stays a text."""
-    field = _field(key.split("."), family)
-    value = _parsed(text, field)
-    kind: Any = Any if field is None else field.annotation
-    try:
-        return TypeAdapter(kind).validate_python(value)
-    except ValidationError:
-        return value
 
 
 def changes_between(own: Config, other: Config) -> Changes:
@@ -118,7 +107,7 @@ def _place(tree: dict[str, Any], key: str, value: object, typed: str = "") -> No
         node = node.get(part) if isinstance(node, dict) else None
     if not isinstance(node, dict) or leaf not in node:
         raise ConfigError(_unknown_key(key, tree, typed))
-    field = _field([*path, leaf], _family(tree))
+    field = field_of([*path, leaf], _family(tree))
     whole = field is not None and get_origin(field.annotation) is dict  # its keys are the user's: given as one value
     if isinstance(value, BaseConfig):  # a whole section
         value = value.model_dump()
@@ -148,7 +137,8 @@ def value_text(value: object) -> str:
             return json.dumps(value, separators=(",", ":"))
 
 
-def _parsed(text: str, field: FieldInfo | None) -> Any:
+def typed_as(text: str, field: FieldInfo | None) -> Any:
+    """A text of a command line as the value of a field; pydantic checks and converts it."""
     if text.lower() in ("none", "null") and field is not None and type(None) in get_args(field.annotation):
         return None
     if field is not None and get_origin(field.annotation) is tuple and text[:1] != "[":
@@ -167,7 +157,7 @@ def _family(tree: Any) -> str:
     return kind if has_family(kind) else "recursive"
 
 
-def _field(path: list[str], family: str) -> FieldInfo | None:
+def field_of(path: list[str], family: str) -> FieldInfo | None:
     """The field of Config at a dotted path, its model of that family."""
     section: Any = Config
     for depth, part in enumerate(path[:-1]):
@@ -196,7 +186,7 @@ def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool
         if first["type"] == "value_error":  # our own validators say the mend themselves
             raise ConfigError(f"{key}: {message}" if key else message) from None
         got = str((shown or {}).get(key, first["input"]))
-        field = _field(path, family)
+        field = field_of(path, family)
         about = f"; {field.description} (default {field.default})" if field is not None and field.description else ""
         raise ConfigError(f"{key}={got[:80]}: {message[:1].lower() + message[1:]}{about}") from None
 
@@ -233,7 +223,7 @@ def flattened(sections: Mapping[str, Any], prefix: str = "") -> Changes:
     flat: Changes = {}
     for name, value in sections.items():
         key = f"{prefix}{name}"
-        field = next((field for family in FAMILIES if (field := _field(key.split("."), family))), None)
+        field = next((field for family in FAMILIES if (field := field_of(key.split("."), family))), None)
         table = field is not None and get_origin(field.annotation) is dict
         flat |= flattened(value, f"{key}.") if isinstance(value, Mapping) and not table else {key: value}
     return flat

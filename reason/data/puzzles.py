@@ -69,7 +69,7 @@ class PuzzleData:
         self.directory, self.split = Path(directory), split
         self.metadata, arrays = read_split(directory, split)
         self.device = torch.device(device)
-        self.ratings, self._sources = arrays.ratings, arrays.sources  # (P,) numpy, or None
+        self.ratings, self.sources = arrays.ratings, arrays.sources  # (P,) numpy, or None
         tokens = arrays.inputs, arrays.labels
         self.marks: tuple[int, ...] = ()
         if marks:
@@ -111,17 +111,6 @@ class PuzzleData:
         """Examples."""
         return len(self.inputs)
 
-    def ratings_of(self, examples: Tensor) -> np.ndarray | None:
-        """Difficulty of examples (N,): that of the puzzle each belongs to."""
-        if self.ratings is None:
-            return None
-        return np.asarray(self.ratings[self._puzzle_of(examples).cpu().numpy()])
-
-    def sources_of(self, examples: Tensor) -> np.ndarray:
-        """The number (N,) of where the puzzle of each example comes from, in dataset.json's `sources`."""
-        puzzles = self._puzzle_of(examples).cpu().numpy()
-        return puzzles * 0 if self._sources is None else np.asarray(self._sources[puzzles])
-
     def instances_of(self, examples: Tensor) -> np.ndarray | None:
         """The instances (B, M, 1 + C + P') of examples (B,), as rules read them; None where the set has none."""
         return None if self.instances is None else self.instances[examples.cpu().numpy()]
@@ -147,11 +136,11 @@ class PuzzleData:
         inputs, labels = (tokens.long() for tokens in self._tokens(examples))
         if self.metadata.ignore_label_id is not None:
             labels = labels.masked_fill(labels == self.metadata.ignore_label_id, IGNORE)
-        identifiers = self.identifiers[self._puzzle_of(examples)].long()
+        identifiers = self.identifiers[self.puzzle_of(examples)].long()
         relations = tuple(instances[examples] for instances in self.relations)
         return Batch(inputs, labels, identifiers, relations, self.shape)
 
-    def _puzzle_of(self, examples: Tensor) -> Tensor:
+    def puzzle_of(self, examples: Tensor) -> Tensor:
         """The puzzle that each example (B,) belongs to."""
         return torch.searchsorted(self._examples_of, examples.to(self._examples_of.dtype), right=True) - 1
 

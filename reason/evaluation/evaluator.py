@@ -53,11 +53,6 @@ FOR_STARTS = 0  # what a puzzle's random numbers are for; extensions count on
 Columns = Mapping[str, np.ndarray]  # name → array; the last axis is puzzles (of sums: batches)
 
 
-def in_order(sums: np.ndarray) -> np.ndarray:
-    """Sums (..., batches) added over the batches in a fixed order: reproducible bit for bit, whatever their number."""
-    return np.asarray(sum(np.moveaxis(sums, -1, 0)))
-
-
 class Consumer:
     """One evaluation: it processes the step records of a pass and returns results."""
 

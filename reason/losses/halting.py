@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from reason.models.base import IGNORE
+from reason.models.base import IGNORE, correct
 from reason.rollout import Unroll
 from reason.settings.base import Need
 
@@ -28,18 +28,11 @@ def next_value(config: Config) -> Iterator[Need]:
     yield Need(config.rollout.halting == "q-learning", "the readout of one step further", "rollout.halting=q-learning")
 
 
-def correct_cells(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, S, V), (B, S) -> cell right (B, S), and row exact (B,): every labelled cell right, and there is one."""
-    scored = labels != IGNORE
-    right = (logits.argmax(-1) == labels) & scored
-    return right, (right == scored).all(-1) & scored.any(-1)
-
-
 def halt_loss(unroll: Unroll) -> Tensor:
     """BCE(q_halt, 1[row exact]), over active rows, divided by B (HRM eq. 8, TRM)."""
     readout = unroll.readouts[-1]
     assert readout.q_halt is not None, "the config checks that the model has a halting head"
-    right, _ = correct_cells(readout.logits.detach(), unroll.batch.labels)
+    right, _ = correct(readout.logits.detach().argmax(-1), unroll.batch.labels)
     exact = (right == (unroll.batch.labels != IGNORE)).all(-1)  # a row without a label too, as in the authors' code
     return unroll.row_mean(binary_cross_entropy_with_logits(readout.q_halt, exact.float(), reduction="none"))
 

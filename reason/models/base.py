@@ -80,6 +80,13 @@ class Batch(NamedTuple):
 IGNORE = -100
 
 
+def correct(answer: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, S), (B, S) -> cell right (B, S), and puzzle exact (B,): all scored cells right, and there is at least one."""
+    scored = labels != IGNORE
+    right = (answer == labels) & scored
+    return right, (right == scored).all(-1) & scored.any(-1)
+
+
 class Readout(NamedTuple):
     """What a state says: cell logits, and the values of the halting head and the exit gate where the model has them."""
 
@@ -103,11 +110,6 @@ class ModelConfig(BaseConfig):
     def heads(self) -> frozenset[str]:
         """The values that a Readout has in addition to the logits: q_halt, q_continue, gate."""
         return frozenset()
-
-    @property
-    def parts(self) -> int:
-        """Tensors of a state; of two the first is the high state z_H, the second the low state z_L."""
-        return 1
 
     reads_identifiers: ClassVar[bool] = False  # of puzzles
     mixed_precision: ClassVar[bool] = False  # are products narrower than states where that is asked (`autocast`)?

@@ -141,11 +141,6 @@ class RecursiveConfig(MixingConfig):
         return frozenset({"q_halt", "q_continue"})
 
     @property
-    def parts(self) -> int:
-        """z_H, and z_L unless there is one state."""
-        return self.states
-
-    @property
     def takes_marks(self) -> bool:
         """With one logit for each token."""
         return not self.symbols

@@ -12,12 +12,11 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 
 from reason.report.palette import GREY, INK, LINE, styled
 from reason.report.section import Results, share, wilson_interval
 
-POWERS = [2**k for k in range(17)]
 Values = Sequence[float | None] | np.ndarray
 
 
@@ -39,15 +38,6 @@ def curves_by_step(axes: Axes, label: str, results: Results) -> None:
     shares_axis(axes, label)
     steps_axis(axes, results)
     legend(axes)
-
-
-def doubling_axis(axes: Axes, largest: float, label: str) -> None:
-    """A logarithmic axis with ticks at 1, 2, 4, 8, …."""
-    axes.set_xscale("log")
-    axes.set_xticks([t for t in POWERS if t <= largest])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel(label)
 
 
 def shares_axis(axes: Axes, label: str, whole: bool = True) -> None:
@@ -94,14 +84,6 @@ def log_axis(axes: Axes, which: Literal["x", "y"]) -> None:
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if 0 < high < 200 * low else (1,)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
-
-
-def errorbars(axes: Axes, x: Sequence[float], shares: Sequence[float], puzzles: int, **style: Any) -> None:
-    """Points with their Wilson intervals."""
-    values = np.array(shares)
-    low, high = np.transpose([wilson_interval(value, puzzles) for value in shares])
-    bars = np.maximum([values - low, high - values], 0)
-    axes.errorbar(x, values, yerr=bars, elinewidth=0.9, capsize=2, **style)
 
 
 def legend(axes: Axes) -> None:

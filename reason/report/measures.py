@@ -13,7 +13,6 @@ class Measure(NamedTuple):
     form: str  # of its numbers as text
 
 
-EXACT = Measure("exact", ".1%")  # of what has no entry in MEASURES; here more is better
 MEASURES: dict[str, Measure] = {}  # by the key of the list; extensions add theirs in settings.py
 
 

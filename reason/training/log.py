@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from reason.errors import ConfigError
-from reason.losses.halting import correct_cells
-from reason.models.base import IGNORE
+from reason.models.base import IGNORE, correct
 from reason.nn.dtypes import widest_float
 from reason.plugins import installed
 from reason.rollout import Carry, Unroll
@@ -114,14 +113,14 @@ class Meters:
         self, unroll: Unroll, carry: Carry, terms: Mapping[str, Tensor], weights: Mapping[str, float | Tensor]
     ) -> None:
         """Count one supervision step; accuracy is that of rows that have just halted."""
-        right, exact = correct_cells(unroll.readouts[-1].logits, unroll.batch.labels)
-        labelled = (unroll.batch.labels != IGNORE).sum(-1).clamp(min=1)
+        right, exact = correct(unroll.readouts[-1].logits.argmax(-1), unroll.batch.labels)
+        scored = (unroll.batch.labels != IGNORE).sum(-1).clamp(min=1)
         done = carry.halted & unroll.active
         self._sum("steps", 1)
         self._sum("loops", len(unroll.states))
         self._sum("finished", done.sum())
         self._sum("exact", (done & exact).sum())
-        self._sum("cell", (done * right.sum(-1) / labelled).sum())
+        self._sum("cell", (done * right.sum(-1) / scored).sum())
         self._sum("mean_steps", (done * carry.steps).sum())
         for name, loss in terms.items():
             self._sum("loss", weights[name] * loss.to(self.zero.dtype))

@@ -12,16 +12,16 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
 from datasets_gen.layout import splits_of
 from datasets_gen.typed import Parser
 from reason.cli import guarded
-from reason.config.overrides import derive, read_config, split_arguments, typed_value
+from reason.config.overrides import derive, field_of, read_config, split_arguments, typed_as
 from reason.errors import ConfigError, first_fault
 from reason.extensions.ablation import slurm
 from reason.extensions.ablation.local import end_with_parent, why_ended, work_through
@@ -150,7 +150,7 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = (), as
     base = preset(presets[0]).config()
     shared, varied = dict[str, object](), dict[str, tuple[object, ...]]()
     for key, text in pairs.items():
-        first, *others = (typed_value(key, each, base.model.kind) for each in _values(key, text))
+        first, *others = (_typed_value(key, each, base.model.kind) for each in _values(key, text))
         if others:
             varied[key] = tuple(dict.fromkeys([first, *others]))
         else:
@@ -174,6 +174,17 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = (), as
     except ValidationError as error:
         where, what, value = first_fault(error)
         raise ConfigError(f"{where}={value}: {what}") from None
+
+
+def _typed_value(key: str, text: str, family: str) -> object:
+    """What a command line says of one setting of a family's config; a text that does not fit stays a text."""
+    field = field_of(key.split("."), family)
+    value = typed_as(text, field)
+    kind: Any = Any if field is None else field.annotation
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError:
+        return value
 
 
 def _values(key: str, text: str) -> list[str]:

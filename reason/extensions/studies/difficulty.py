@@ -26,7 +26,8 @@ class Difficulty(Consumer):
         """Exact and valid at every step in every bin, easiest first; None where nothing sets the puzzles apart."""
         data, puzzle, examples = self.evaluator.data, self.evaluator.puzzle, self.evaluator.examples
         statistics = {} if puzzle is None else puzzle.features(*data.tokens_of(examples))
-        if (bins := difficulty(puzzle, data.ratings_of(examples), statistics)) is None:
+        rated = None if data.ratings is None else np.asarray(data.ratings[data.puzzle_of(examples).cpu().numpy()])
+        if (bins := difficulty(puzzle, rated, statistics)) is None:
             return {"difficulty": None}
         name, names, index = bins
         rows = [

@@ -7,12 +7,14 @@ grow with sureness, so a residual is negative.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullLocator
 from torch import Tensor
 
 from datasets_gen.layout import splits_of
@@ -20,9 +22,9 @@ from reason.data import PuzzleData
 from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator, StepColumns
 from reason.evaluation.studies.by_step import Signals, scored_mean
 from reason.losses.lm import Likelihood, probabilities
-from reason.report.chart import Chart, doubling_axis, errorbars, legend, shares_axis
+from reason.report.chart import Chart, legend, shares_axis
 from reason.report.palette import styled
-from reason.report.section import Results, Section, Table, cells, interval, share
+from reason.report.section import Results, Section, Table, cells, interval, share, wilson_interval
 from reason.rollout import StepRecord
 from reason.training.world import World
 
@@ -224,6 +226,23 @@ def _charts(results: Results) -> list[Chart]:
     form = ".1%" if key == "exact" else ".4g"
     says = "; ".join(f"{r['name']}: {r[key]:{form}} after {r['mean_steps']:.1f} steps" for r in found["rows"])
     return [Chart(f"{key} against mean steps", says, draw)]
+
+
+def doubling_axis(axes: Axes, largest: float, label: str) -> None:
+    """A logarithmic axis with ticks at 1, 2, 4, 8, …."""
+    axes.set_xscale("log")
+    axes.set_xticks([t for t in (2**k for k in range(17)) if t <= largest])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel(label)
+
+
+def errorbars(axes: Axes, x: Sequence[float], shares: Sequence[float], puzzles: int, **style: Any) -> None:
+    """Points with their Wilson intervals."""
+    values = np.array(shares)
+    low, high = np.transpose([wilson_interval(value, puzzles) for value in shares])
+    bars = np.maximum([values - low, high - values], 0)
+    axes.errorbar(x, values, yerr=bars, elinewidth=0.9, capsize=2, **style)
 
 
 def _note(results: Results) -> str:

@@ -15,8 +15,9 @@ from reason.data import STILL, Moved, draw_symmetries
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, PuzzleSeeds, narrow
 from reason.evaluation.states import mapped, random_like, residual, size_of_rows
-from reason.models.base import IGNORE, Batch, State
-from reason.report.chart import Chart, doubling_axis, errorbars, legend, shares_axis
+from reason.extensions.studies.policies import doubling_axis, errorbars
+from reason.models.base import IGNORE, Batch, State, correct
+from reason.report.chart import Chart, legend, shares_axis
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, share
 from reason.rollout import StepRecord, exact_logit, unroll
@@ -114,7 +115,7 @@ class Restarts(Consumer):
         answer, puzzle = moved.undo(last.answer), self.evaluator.puzzle
         scored = batch.labels != IGNORE
         found = {
-            "right": ((answer == batch.labels) | ~scored).all(-1) & scored.any(-1),
+            "right": correct(answer, batch.labels)[1],
             "answers": (torch.where(scored, answer + 1, 0) * self.key).sum(-1),  # wraps round: a hash
             "residual": residual(last.before, last.state),
         }

@@ -19,7 +19,7 @@ from reason.extensions.looped import softmax
 from reason.extensions.looped.decoding import generate
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.extensions.looped.solve import sampled
-from reason.extensions.looped.studies.perplexity import Perplexity
+from reason.extensions.looped.studies.perplexity import Perplexity, sources_of
 from reason.losses.lm import cell_loss
 from reason.models.base import IGNORE
 from reason.rollout import unroll
@@ -82,7 +82,7 @@ def test_perplexity_is_that_of_the_tokens(text_set: Path) -> None:
     ends = int((batch.labels == 255).sum())
     assert told["bytes"] == told["tokens"] - ends  # of bytes: every token but the ends
     assert told["bits_per_byte"][1] == pytest.approx(mean * told["tokens"] / told["bytes"] / math.log(2), rel=1e-6)
-    sources = torch.from_numpy(data.sources_of(evaluator.examples).astype(np.int64))
+    sources = torch.from_numpy(sources_of(data, evaluator.examples).astype(np.int64))
     sums = [(nats[sources == number].sum(), scored[sources == number].sum()) for number in sources.unique()]
     error = math.sqrt(sum((n - mean * c).item() ** 2 for n, c in sums) * 8 / 7) / told["tokens"]
     low, high = (bound[1] for bound in told["interval"])

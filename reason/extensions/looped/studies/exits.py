@@ -9,8 +9,9 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from reason.evaluation.evaluator import Columns, Consumer, Evaluator, in_order
+from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 from reason.extensions.looped.exit import exit_step, gates_of, log_exit_distribution
+from reason.extensions.looped.studies.caches import in_order
 from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Readout
 from reason.nn.dtypes import widest_float

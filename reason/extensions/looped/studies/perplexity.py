@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from scipy.stats import t as student
+from torch import Tensor
 
+from reason.data import PuzzleData
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 from reason.report.chart import Chart, log_axis, plot_band, steps_axis
 from reason.report.section import Results, Section, Table, number, rows_shown
@@ -16,6 +18,12 @@ from reason.report.section import Results, Section, Table, number, rows_shown
 def is_text(evaluator: Evaluator) -> bool:
     """Whether the set holds text."""
     return hasattr(evaluator.puzzle, "bytes_of")
+
+
+def sources_of(data: PuzzleData, examples: Tensor) -> np.ndarray:
+    """The number (N,) of where the puzzle of each example comes from, in dataset.json's `sources`."""
+    puzzles = data.puzzle_of(examples).cpu().numpy()
+    return puzzles * 0 if data.sources is None else np.asarray(data.sources[puzzles])
 
 
 class Perplexity(Consumer):
@@ -33,7 +41,7 @@ class Perplexity(Consumer):
         for rows in self.evaluator.examples.split(1024):
             for labels in data.tokens_of(rows)[1]:
                 bytes_ += puzzle.bytes_of(labels[labels > 0])  # type: ignore[union-attr]
-        _, document = np.unique(data.sources_of(self.evaluator.examples), return_inverse=True)
+        _, document = np.unique(sources_of(data, self.evaluator.examples), return_inverse=True)
         count = int(document.max()) + 1
         mean = nats.sum(1) / tokens.sum()  # (T,)
         excess = np.stack([np.bincount(document, row) for row in nats - mean[:, None] * tokens])  # (T, documents)
