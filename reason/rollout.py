@@ -15,86 +15,18 @@ static, so that a step is queued on a GPU without waiting for the step before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Literal
 
 import torch
-from pydantic import Field, model_validator
 from torch import Tensor
 
 from reason.context import Context
 from reason.errors import ConfigError
 from reason.models.base import Batch, Readout, Reasoner, State, correct
-from reason.settings.base import BaseConfig, TabledConfig
-from reason.settings.loops import LoopsConfig
-
-Halting = Literal["bce", "q-learning", "none"]
-SECTIONS: dict[str, type[BaseConfig]] = {"loops": LoopsConfig}  # an extension may put one with more settings here
-
-
-class RolloutConfig(TabledConfig):
-    """Supervision steps, accumulation, carry, halting and loops."""
-
-    supervision_steps: int = Field(
-        16, ge=1, le=100_000, description="N_super: maximum number of supervision steps per puzzle"
-    )
-    accum_steps: int = Field(1, ge=1, description="N_accum: supervision steps per loader batch; 1 for carry=persistent")
-    grad_steps: int = Field(1, ge=1, le=100_000, description="N_grad: supervision steps per optimizer step")
-    carry: Literal["persistent", "same-batch", "fresh", "handover"] = Field(
-        "persistent",
-        description="persistent: a row keeps its puzzle until it halts, then takes a new one; same-batch: then takes "
-        "its row of the current loader batch, often the same puzzle again; fresh: every loader batch resets all rows; "
-        "handover: every loader batch replaces all puzzles, states stay",
-    )
-    halting: Halting = Field(
-        "bce",
-        description="bce: halt when q_halt > 0 (TRM); q-learning: when q_halt > q_continue (HRM); none: at N_super",
-    )
-    halt_exploration_prob: float = Field(
-        0.1,
-        ge=0,
-        le=1,
-        description="ε: probability, at each step, that a row may halt only if m ≥ a random number, uniform in "
-        "{2..N_super}",
-    )
-
-    staggered: bool = Field(
-        False,
-        description="whether row i begins its first puzzle at m = i mod N_super, so that rows halt one after the other "
-        "and every optimizer step sees new puzzles (ours); else all rows begin together at m = 0",
-    )
-
-    @classmethod
-    def entries(cls) -> Mapping[str, type[BaseConfig]]:
-        """The sections."""
-        return SECTIONS
-
-    @classmethod
-    def fields_of(cls, name: str, section: type[BaseConfig]) -> dict[str, tuple[Any, Any]]:
-        """A section."""
-        return {name: (section, section())}
-
-    @model_validator(mode="after")
-    def _fits(self) -> RolloutConfig:
-        if self.carry == "persistent" and self.accum_steps > 1:
-            raise ValueError(
-                f"accum_steps={self.accum_steps} has no effect under carry=persistent, which draws at every step: type "
-                "rollout.carry=same-batch, or rollout.accum_steps=1"
-            )
-        if self.carry == "fresh" and self.accum_steps < self.supervision_steps:
-            raise ValueError(
-                f"carry=fresh starts all rows anew every {self.accum_steps} steps, so none would ever take "
-                f"{self.supervision_steps}: type rollout.accum_steps={self.supervision_steps}"
-            )
-        return self
-
-    @property
-    def trained_steps(self) -> int:
-        """Model steps from the initial state in training: N_super · T, of a random T the typical one."""
-        typical: int = self.loops.typical
-        return self.supervision_steps * typical
+from reason.models.states import mapped
+from reason.settings.rollout import Halting, RolloutConfig
 
 
 @dataclass(frozen=True)
@@ -148,7 +80,7 @@ def first_carry(model: Reasoner, batch: Batch, config: RolloutConfig | None = No
     if config is not None and config.staggered:
         steps -= torch.arange(rows, dtype=torch.int32, device=device) % config.supervision_steps
     halted = torch.ones(rows, dtype=torch.bool, device=device)
-    return Carry(batch, _detached(state), steps, halted, batch)
+    return Carry(batch, mapped(state, Tensor.detach), steps, halted, batch)
 
 
 def supervise(
@@ -167,7 +99,7 @@ def supervise(
     """
     carry, active = _refilled(carry, draw, config, batch_start)
     context = model.encode(carry.batch)
-    before = state = where(carry.halted & active, model.initial_state(context), carry.state)  # halted rows begin anew
+    before = state = where(carry.halted, model.initial_state(context), carry.state)  # halted rows begin anew
     steps = torch.where(carry.halted, -carry.steps.clamp(max=0), carry.steps) + 1
     states, readouts = [], []
     for t in range(1, loops + 1):
@@ -177,7 +109,7 @@ def supervise(
             readouts.append(model.readout(state, context, t))
     readout = readouts[-1]
     last = steps >= config.supervision_steps
-    kept = _detached(state)
+    kept = mapped(state, Tensor.detach)
     further = None
     if config.halting == "q-learning":
         with torch.no_grad():
@@ -189,7 +121,17 @@ def supervise(
         halted = _halts(readout, steps, last, config) | ~active
     return (
         replace(carry, state=kept, steps=steps, halted=halted),
-        Unroll(model, carry.batch, context, tuple(states), tuple(readouts), active, last, further, before),
+        Unroll(
+            model,
+            carry.batch,
+            context,
+            states=tuple(states),
+            readouts=tuple(readouts),
+            active=active,
+            last=last,
+            next_readout=further,
+            before=before,
+        ),
     )
 
 
@@ -329,13 +271,9 @@ def unroll(
         del record  # with its readout, before the next step takes memory
 
 
-def _detached(state: State) -> State:
-    return type(state)(*(z.detach() for z in state))
-
-
 def where(rows: Tensor, chosen: State, other: State) -> State:
     """Row by row one of two states."""
-    return type(chosen)(*map(partial(_rows, rows), chosen, other))
+    return mapped(chosen, partial(_rows, rows), other)
 
 
 def _filled(carry: Carry, fresh: Batch) -> Batch:

@@ -22,9 +22,9 @@ from reason.data import by_relation, draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
 from reason.evaluation.config import search_of
 from reason.evaluation.evaluator import PuzzleSeeds, default_steps
-from reason.evaluation.states import random_like
 from reason.evaluation.studies.boards import Thought, think
 from reason.models.base import IGNORE, Batch, Reasoner
+from reason.models.states import random_like
 from reason.plugins import load_parts
 from reason.pretrained import card, pretrained_models
 from reason.rollout import Clues

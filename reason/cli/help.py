@@ -8,7 +8,7 @@ from typing import NoReturn
 from datasets_gen.plugins import nearest
 from reason.errors import ConfigError
 
-SECTIONS = {
+SECTION_HELP = {
     "data": "the puzzle set: its directory, the command that makes it, augmentation",
     "model": "recursive (HRM, TRM, CMM) or of an extension: sizes, mixer, cycles, gradient, noise",
     "rollout": "supervision steps, carry, halting, gradient accumulation, loops",
@@ -19,7 +19,7 @@ SECTIONS = {
     "training": "steps, batch size, precision, compilation, logs, checkpoints, monitor",
     "evaluation": "steps, split, weights read; studies beyond accuracy",
 }
-LISTED = "\n".join(f"  {name:12}{text}" for name, text in SECTIONS.items())
+LISTED = "\n".join(f"  {name:12}{text}" for name, text in SECTION_HELP.items())
 
 TRAIN = f"""usage: python train.py PRESET [data=DIR] [run=DIR] [section.key=value …] [options]
 
@@ -90,11 +90,11 @@ def show_settings(command: str, asked: list[str]) -> None:
     for name in asked:
         chosen = [row for row in rows if row.key == name or row.key.startswith(f"{name}.")]
         if not chosen:
-            hint = nearest(name, [*SECTIONS, *(row.key for row in rows)])
-            known = f"sections are {', '.join(SECTIONS)}"
+            hint = nearest(name, [*SECTION_HELP, *(row.key for row in rows)])
+            known = f"sections are {', '.join(SECTION_HELP)}"
             raise ConfigError(f"--help {name}: no section or setting is called so; {hint}{known}")
-        if name in SECTIONS:
-            console.print(f"{name}: {SECTIONS[name]}", markup=False)
+        if name in SECTION_HELP:
+            console.print(f"{name}: {SECTION_HELP[name]}", markup=False)
         for family in dict.fromkeys(row.family for row in chosen):
             console.print(f"\n{family} models" if family else "", markup=False)
             view = Table.grid(padding=(0, 2, 0, 0))

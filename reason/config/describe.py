@@ -11,8 +11,8 @@ from reason.config.overrides import Changes, value_text
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import FAMILIES
-from reason.rollout import Halting
 from reason.settings.base import BaseConfig, Mark
+from reason.settings.rollout import Halting
 
 
 class Setting(NamedTuple):

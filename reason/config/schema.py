@@ -13,8 +13,8 @@ from reason.losses.balance import BalanceConfig
 from reason.models import FAMILIES, AnyModelConfig, RecursiveConfig
 from reason.models.base import Reasoner
 from reason.plugins import load_parts
-from reason.rollout import RolloutConfig
 from reason.settings.base import PLAIN, BaseConfig, Outside, Readable, Resumable, leaves
+from reason.settings.rollout import RolloutConfig
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig

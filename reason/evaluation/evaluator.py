@@ -23,11 +23,12 @@ from datasets_gen.puzzles import Puzzle
 from reason.data import PuzzleData, task_of
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig, Search, search_of
-from reason.evaluation.states import mapped, rows_of
 from reason.losses.lm import Likelihood
 from reason.models.base import IGNORE, Readout, Reasoner, Shape, State
+from reason.models.states import mapped, rows_of
 from reason.nn.dtypes import finite
-from reason.rollout import Clues, Halting, StepRecord, unroll
+from reason.rollout import Clues, StepRecord, unroll
+from reason.settings.rollout import Halting
 from reason.training.generators import seeded
 from reason.training.world import World
 

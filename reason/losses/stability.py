@@ -12,6 +12,7 @@ from torch import Tensor
 
 from reason.dynamics.jacobian import estimated_diagonal, vjp
 from reason.models.base import State
+from reason.models.states import rows_of
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import Unroll
 
@@ -36,7 +37,7 @@ def _measured(unroll: Unroll, rows: int | None) -> Unroll:
     if rows is None or rows >= len(unroll.active):
         return unroll
     few = slice(0, rows)
-    states = tuple(type(state)(*(z[few] for z in state)) for state in unroll.states)
+    states = tuple(rows_of(state, few) for state in unroll.states)
     return replace(unroll, context=unroll.context.rows(few), states=states, active=unroll.active[few])
 
 

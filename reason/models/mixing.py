@@ -196,7 +196,7 @@ def by_symbol(c: ModelConfig, *shapes: Shape) -> bool:
     return isinstance(c, MixingConfig) and c.symbols and (c.of_any or all(s.structure.symbols for s in shapes))
 
 
-def refuse_unfit(c: MixingConfig) -> None:
+def check_mixing(c: MixingConfig) -> None:
     """Raises ValueError for settings that no puzzle could make fit."""
     rotary = c.positions.startswith("rotary")
     if c.mixer == "attention":

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from reason.dynamics.integrate import Integrator, Noise
 from reason.models.base import Shape
-from reason.models.mixing import MIXERS, MixingConfig, refuse_unfit
+from reason.models.mixing import MIXERS, MixingConfig, check_mixing
 from reason.models.recursion import Cycles
 from reason.nn.mlp import Activation
 from reason.settings.base import Readable, Resumable, When
@@ -81,7 +81,7 @@ class RecursiveConfig(MixingConfig):
 
     @model_validator(mode="after")
     def _fits(self) -> RecursiveConfig:
-        refuse_unfit(self)
+        check_mixing(self)
         if self.mixer in MIXERS and self.puzzle_emb_len:
             raise ValueError(f"the mixer {self.mixer} knows no cells but the puzzle's: type model.puzzle_emb_len=0")
         if self.cycles.learned > self.cycles.calls:

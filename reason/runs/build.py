@@ -43,8 +43,9 @@ from reason.settings.base import Mark
 from reason.training.auto import choices, resolve
 from reason.training.checkpoint import checkpoints, load_fitting, load_weights, readable, saved_state, step_of
 from reason.training.device import pick_device
+from reason.training.generators import seeds
 from reason.training.log import read_metrics
-from reason.training.loop import Trainer, seeds
+from reason.training.loop import Trainer
 from reason.training.precision import dtypes
 from reason.training.state import restore
 from reason.training.warm_start import moved

@@ -14,7 +14,7 @@ from conftest import NARROW, one_line, output, refusal
 
 from datasets_gen.typed import typed
 from reason.cli import main
-from reason.cli.help import PAGES, SECTIONS
+from reason.cli.help import PAGES, SECTION_HELP
 from reason.cli.train import PARSER
 from reason.config.describe import describe_settings, has_mark
 from reason.config.schema import Config
@@ -163,15 +163,15 @@ def test_help_is_a_screen(command: str) -> None:
     page = output([command, "--help"])
     assert 15 <= len(page.splitlines()) <= 40
     assert max(map(len, page.splitlines())) <= 100
-    named = set(re.findall(rf"\b((?:{'|'.join(SECTIONS)})\.[a-z_.]+)=", PAGES[command]))
-    assert named <= KEYS | set(SECTIONS)
+    named = set(re.findall(rf"\b((?:{'|'.join(SECTION_HELP)})\.[a-z_.]+)=", PAGES[command]))
+    assert named <= KEYS | set(SECTION_HELP)
     assert set(re.findall(r"train.py ([a-z][a-z0-9-]+) ", PAGES[command])) <= PRESETS.keys()
 
 
 def test_the_screen_names_every_option_and_every_section() -> None:
     options = [option for action in PARSER._actions for option in action.option_strings]
     sections = {key.partition(".")[0] for key in KEYS if "." in key}
-    assert sections == SECTIONS.keys()
+    assert sections == SECTION_HELP.keys()
     assert all(f"  {name} " in PAGES["train"] for name in (*options, *sections))
     alone = {name for name in Config.model_fields if name not in sections} - {"name"}
     assert all(name in PAGES["train"] for name in alone)
@@ -179,7 +179,7 @@ def test_the_screen_names_every_option_and_every_section() -> None:
 
 def test_a_section_shows_each_of_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "1500")
-    shown = [" ".join(line.split()) for line in output(["train", "--help", *SECTIONS]).splitlines()]
+    shown = [" ".join(line.split()) for line in output(["train", "--help", *SECTION_HELP]).splitlines()]
     for row in SETTINGS:
         if "." in row.key:
             assert " ".join(f"{row.key}={row.default} {row.allowed} {row.text}".split()) in shown

@@ -12,7 +12,8 @@ import torch
 from reason.data import STILL, Moved
 from reason.evaluation.evaluator import Columns, Consumer
 from reason.models.base import Batch, Reasoner, State
-from reason.rollout import Clues, Halting, exact_logit, unroll
+from reason.rollout import Clues, exact_logit, unroll
+from reason.settings.rollout import Halting
 
 
 class Thought(NamedTuple):

@@ -10,13 +10,14 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns, narrow
-from reason.evaluation.states import residual
 from reason.losses.lm import cell_loss
 from reason.models.base import IGNORE, Readout
+from reason.models.states import residual
 from reason.report.chart import Chart, by_step, curves_by_step, errors_axis, plot_error, plot_exact, steps_axis
 from reason.report.palette import GREEN, ORANGE, PINK
 from reason.report.section import Results, Section, Table, interval, rows_shown, share
-from reason.rollout import Halting, StepRecord, exact_logit
+from reason.rollout import StepRecord, exact_logit
+from reason.settings.rollout import Halting
 
 
 class Rules(Consumer):

@@ -30,13 +30,14 @@ from reason.config.schema import Config
 from reason.context import Context
 from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.evaluation.states import parts
 from reason.models.base import Batch, Reasoner
 from reason.models.layout import IMPOSSIBLE, LaidOut
+from reason.models.states import parts
 from reason.pretrained import CARD
-from reason.rollout import Halting, exact_logit, unroll
+from reason.rollout import exact_logit, unroll
 from reason.runs.directory import accept_shape, load_run, read_record
 from reason.runs.folders import new_path
+from reason.settings.rollout import Halting
 from reason.training.accelerate import fused
 from reason.training.generators import seeded
 from reason.version import __version__

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from reason.api import Run
 from reason.dynamics.jacobian import Map, jvp
-from reason.evaluation.states import parts, precise, rows_of
 from reason.extensions.figures.routh_hurwitz import log_determinants
 from reason.losses.repulsion import repulsion as repulsion_loss
 from reason.models.base import Batch, Reasoner
+from reason.models.states import parts, precise, rows_of
 from reason.plugins import extension
 from reason.rollout import StepRecord, unroll
 from reason.training.checkpoint import load_into, readable, step_of

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field, field_validator
 
-from reason.settings.loops import LoopsConfig
+from reason.settings.rollout import LoopsConfig
 
 LAWS = {"log-normal": {"mean", "sigma", "max"}, "poisson": {"mean", "max"}, "uniform": {"max"}}
 TYPED = 'type {"law": "log-normal", "mean": 2, "sigma": 0.7, "max": 100} (of log T), poisson (mean, max), uniform (max)'

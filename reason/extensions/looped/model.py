@@ -27,7 +27,7 @@ from reason.extensions.looped.layers import (
 )
 from reason.models.base import Batch, MapKind, Readout, Shape
 from reason.models.layout import LaidOut, masked
-from reason.models.mixing import MIXERS, MixingConfig, Positions, inner_of, refuse_unfit
+from reason.models.mixing import MIXERS, MixingConfig, Positions, check_mixing, inner_of
 from reason.nn.block import sequence_first
 from reason.nn.linear import Embedding
 from reason.settings.base import Resumable, require
@@ -81,7 +81,7 @@ class LoopedConfig(MixingConfig):
 
     @model_validator(mode="after")
     def _fits(self) -> LoopedConfig:
-        refuse_unfit(self)
+        check_mixing(self)
         if self.mixer == "mlp":
             raise ValueError(f"a looped model has no MLP over cells: type model.mixer=attention, {' or '.join(MIXERS)}")
         if self.causal and (self.mixer != "attention" or self.positions.startswith("rotary")):

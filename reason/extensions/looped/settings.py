@@ -15,8 +15,8 @@ from reason.losses import TERMS, Term
 from reason.losses.lm import IN_PIECES
 from reason.models import FAMILIES, Family
 from reason.report.measures import MEASURES, Measure
-from reason.rollout import SECTIONS
 from reason.settings.base import Need
+from reason.settings.rollout import ROLLOUT_SECTIONS
 
 if TYPE_CHECKING:
     from reason.config.schema import Config
@@ -30,7 +30,7 @@ def _caches(config: Config) -> Iterator[Need]:
 IN_PIECES["softmax"] = LargeSoftmax.apply
 MEASURES["perplexity_by_step"] = Measure("perplexity", ".4g")
 FAMILIES["looped"] = Family(LoopedConfig, LoopedModel)
-SECTIONS["loops"] = RandomLoops
+ROLLOUT_SECTIONS["loops"] = RandomLoops
 TERMS |= {
     "jsrr": Term(
         jsrr_loss, "STARS: growth of a perturbation in one map, squared; λ of its eq. 4", settings=("rows",),

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
-from reason.evaluation.states import precise
 from reason.evaluation.studies.boards import examples_of
 from reason.extensions.studies import probes
+from reason.models.states import precise
 from reason.report.chart import Chart, legend, numbers
 from reason.report.palette import BLUE, GREY, ORANGE
 from reason.report.section import Results, Section, Table, cells, number

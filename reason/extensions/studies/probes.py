@@ -15,8 +15,8 @@ from torch import Tensor
 from reason.context import Context
 from reason.dynamics.integrate import normal_like
 from reason.dynamics.jacobian import Map, estimated_diagonal, jvp
-from reason.evaluation.states import distance, mapped, norm, parts
 from reason.models.base import Reasoner, State
+from reason.models.states import distance, mapped, norm, parts
 
 LONGEST_PERIOD = 8
 AT_REST = 1e-3  # residual up to which a trajectory's end is a fixed point

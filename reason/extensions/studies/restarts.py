@@ -14,9 +14,9 @@ from datasets_gen.structure import GridSymmetry
 from reason.data import STILL, Moved, draw_symmetries
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, PuzzleSeeds, narrow
-from reason.evaluation.states import mapped, random_like, residual, size_of_rows
 from reason.extensions.studies.policies import doubling_axis, errorbars
 from reason.models.base import IGNORE, Batch, State, correct
+from reason.models.states import mapped, random_like, residual, size_of_rows
 from reason.report.chart import Chart, legend, shares_axis
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, share

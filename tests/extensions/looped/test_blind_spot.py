@@ -8,11 +8,11 @@ import pytest
 import torch
 from evaluators import shaken, small
 
-from reason.evaluation.states import precise
 from reason.extensions.looped.layers import Norm
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.extensions.looped.studies import blind_spot as S
 from reason.models.base import IGNORE, Batch, Reasoner, Shape
+from reason.models.states import precise
 from reason.rollout import StepRecord, unroll
 
 SHAPE = Shape(seq_len=5, vocab_size=7)

@@ -17,7 +17,8 @@ from reason.losses import LossConfig
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Shape
 from reason.models.recursive import RecursiveState
-from reason.rollout import RolloutConfig, Unroll, first_carry, supervise
+from reason.rollout import Unroll, first_carry, supervise
+from reason.settings.rollout import RolloutConfig
 
 SHAPE = Shape(seq_len=3, vocab_size=5)
 LOOPED = LoopedConfig(hidden_size=4, num_heads=1, dropout=0.0, norm_placement="post-sandwich")

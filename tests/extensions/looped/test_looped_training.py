@@ -20,7 +20,8 @@ from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.losses.lm import lm_loss
 from reason.models.base import Batch, Shape
 from reason.presets import preset
-from reason.rollout import RolloutConfig, first_carry, supervise
+from reason.rollout import first_carry, supervise
+from reason.settings.rollout import RolloutConfig
 from reason.training.log import read_metrics
 
 NARROW = pairs(

@@ -11,9 +11,9 @@ from losses.test_dynamics_terms import in_a_larger_maze
 from torch import Tensor
 
 from reason.context import Context
-from reason.evaluation.states import precise, residual, rows_of
 from reason.extensions.studies import probes as P
 from reason.models.base import Batch, Readout, Reasoner, Shape
+from reason.models.states import precise, residual, rows_of
 
 
 class One(NamedTuple):

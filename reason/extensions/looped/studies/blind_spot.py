@@ -17,9 +17,9 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
-from reason.evaluation.states import mapped, precise
 from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Reasoner, State
+from reason.models.states import mapped, precise
 from reason.report.chart import Chart, legend, numbers
 from reason.report.palette import GREY, styled
 from reason.report.section import Results, Section, Table, cells, number, rows_shown, share
