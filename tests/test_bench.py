@@ -15,7 +15,6 @@ from benchmarks.bench import timing
 from benchmarks.bench.__main__ import main
 from benchmarks.bench.timing import Spread, Turn, in_turns
 from reason.cli import guarded
-from reason.training.log import read_metrics
 
 TRM = """
 import torch
@@ -111,20 +110,6 @@ def test_turns_alternate_and_the_others_products_are_torchs_own() -> None:
     assert order[warm:] == 2 * (3 * ["ours bf16"] + 3 * ["theirs ieee"] + ["peak"])
     assert Spread.of(seconds["ours"]).least <= Spread.of(seconds["ours"]).most
     assert timing.gemm(torch.device("cpu"), torch.float32)[1] == 2 * 1536**3
-
-
-def test_minutes_to_an_accuracy(monitored_4x4: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Training ends with its steps where no reading is high enough."""
-    words = ("sudoku-4x4", *NARROW, f"data.directory={monitored_4x4}", "training.monitor.every=2")
-    (row,) = bench(*words, "--to-accuracy", "0.999")
-    assert "not reached" in capsys.readouterr().out
-    assert (row["reached"], row["puzzles"]) == (False, 11)
-    assert row["minutes"] > 0
-    assert (here / row["run"] / "config.json").is_file()
-    steps = [line["step"] for line in read_metrics(here / row["run"])]
-    assert steps == [2, 2, 4, 4]  # a line of training and a reading each: what went before stays
-    assert command("sudoku-4x4", "--to-accuracy", "99") == 1
-    assert "a share above 0 and at most 1" in capsys.readouterr().err
 
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"

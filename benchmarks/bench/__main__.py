@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import itertools
 import json
 import platform
@@ -22,7 +21,6 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bench.original import original_step
-from benchmarks.bench.time_to_accuracy import minutes_to
 from benchmarks.bench.timing import PEAK, Spread, Turn, flops_of, gemm, in_turns
 from datasets_gen.layout import Split, write_dataset
 from datasets_gen.typed import Parser
@@ -53,8 +51,7 @@ speed, without compiling and reading.
 
   python -m benchmarks.bench sudoku-6x6
   python -m benchmarks.bench sudoku-6x6 maze-10x10 training.precision=fp32,bf16 --json bench.json
-  python -m benchmarks.bench trm-mlp-sudoku training.batch_size=16 --rounds 3 --original ~/TinyRecursiveModels
-  python -m benchmarks.bench sudoku-6x6 --to-accuracy 0.99   trains until the validation split reads 99 %"""
+  python -m benchmarks.bench trm-mlp-sudoku training.batch_size=16 --rounds 3 --original ~/TinyRecursiveModels"""
 
 
 class Variant(NamedTuple):
@@ -86,33 +83,25 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--original-compiled", action="store_true", help="their code under torch.compile")
     parser.add_argument("--processor-time", action="store_true", help="of this process, not the clock: a busy machine")
     parser.add_argument("--training-only", action="store_true", help="without the evaluation at T = 16")
-    parser.add_argument("--to-accuracy", type=float, metavar="P", help="train until the monitor reads P, 0 to 1")
     arguments = parser.parse_intermixed_args(argv)
     words, pairs = split_arguments(arguments.words, {"data": "data.directory"})
-    if "data.directory" in pairs and arguments.to_accuracy is None:
-        raise ConfigError(
-            f"data={pairs['data.directory']} changes nothing: random puzzles are timed; drop it, or add --to-accuracy P"
-        )
+    if "data.directory" in pairs:
+        raise ConfigError(f"data={pairs['data.directory']} changes nothing: random puzzles are timed; drop it")
     if arguments.rounds < 1 or arguments.steps < 1:
         raise ConfigError(f"--rounds {arguments.rounds} --steps {arguments.steps}: both must be at least 1")
     if arguments.original_compiled and arguments.original is None:
         raise ConfigError("--original-compiled is of the authors' code: add --original DIR, a checkout of it")
     if not words:
         raise ConfigError("a preset is needed, got none; see: reason presets")
-    if arguments.to_accuracy is not None and not 0 < arguments.to_accuracy <= 1:
-        raise ConfigError(f"--to-accuracy {arguments.to_accuracy}: a share above 0 and at most 1 is needed, as 0.99")
     if arguments.json is not None and (arguments.json.is_dir() or not arguments.json.parent.is_dir()):
         raise ConfigError(f"--json {arguments.json}: name a file in a folder that is there")
     choices = [[(key, value) for value in re.split(r",(?![^\[]*\])", values)] for key, values in pairs.items()]
     variants = [Variant(preset(word), dict(each)) for word in words for each in itertools.product(*choices)]
     varied = {key for key, values in zip(pairs, choices, strict=True) if len(values) > 1}
-    if arguments.to_accuracy is not None:
-        found = [_time_to_accuracy(variant, arguments.to_accuracy) for variant in variants]
-    else:
-        devices = sorted({pick_device(variant.config.device) for variant in variants}, key=str)
-        found = [row for device in devices for row in _on(device, variants, arguments)]
-        Console().print(*_tables(found, varied))
-        print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
+    devices = sorted({pick_device(variant.config.device) for variant in variants}, key=str)
+    found = [row for device in devices for row in _on(device, variants, arguments)]
+    Console().print(*_tables(found, varied))
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
     if arguments.json is not None:
         text = json.dumps({"machine": machine(), "results": found}, indent=1) + "\n"
         with written_beside(arguments.json) as part:
@@ -282,15 +271,6 @@ def evaluated(trainer: Trainer) -> None:
             record.readout  # noqa: B018
     finally:
         model.train(training)
-
-
-def _time_to_accuracy(variant: Variant, accuracy: float) -> dict[str, Any]:
-    with contextlib.ExitStack() as held:
-        found = minutes_to(variant.config, accuracy, held)
-    said = f"{found['minutes']:.2f} minutes, {found['processor_minutes']:.2f} of processor time"
-    best = "no reading" if found["exact"] is None else f"{found['exact']:.1%} at step {found['step']}"
-    print(f"{variant.name}: {'reached' if found['reached'] else 'not reached'}, {best}; {said}; {found['run']}")
-    return {"variant": variant.name} | found
 
 
 if __name__ == "__main__":
