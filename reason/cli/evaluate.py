@@ -19,7 +19,7 @@ SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps", "studies": "
 def main(argv: list[str]) -> int:
     """Parse, load, evaluate, report; returns the exit status."""
     words, pairs = split_arguments(Parser("evaluate.py").parsed(argv).words, SHORTCUTS)
-    words += [pairs.pop("run")] if "run" in pairs else []
+    words += [pairs.pop(key) for key in ("run", "checkpoint") if key in pairs]  # the latter as HRM's evaluate.py has it
     if len(words) > 1:
         raise ConfigError(f"one run at a time, got {' '.join(words)}")
     if not words:

@@ -261,8 +261,11 @@ def read_config(path: Path | str) -> Config:
         there = {Path(file).name for file in IMPORTED}
         missing = next((file for file in files if file.name not in there), None)
         return validated(renewed(config))
-    except FileNotFoundError:
-        raise ConfigError(f"no run at {path.parent}: {path} is missing; name a folder that train.py made") from None
+    except (FileNotFoundError, NotADirectoryError):
+        mend = "name a folder that train.py made"
+        if path.parent.is_file():
+            mend = f"of a checkpoint of HRM or TRM, `reason import-weights {path.parent}` makes one"
+        raise ConfigError(f"no run at {path.parent}: {path} is missing; {mend}") from None
     except ConfigError as error:
         made = f"; the run was made with --import {missing}" if missing else ""
         raise ConfigError((str(error) if str(path) in str(error) else f"{path}: {error}") + made) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shlex
 import sys
 import warnings
 from pathlib import Path
@@ -15,13 +16,22 @@ from torch import Tensor
 
 from datasets_gen.layout import read_metadata, splits_of
 from datasets_gen.typed import Parser, quoted, typed
-from reason.config.overrides import override, split_arguments
+from reason.config.overrides import as_typed, changes_between, override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.extensions.original.weights import OUR_SETTINGS, from_original, inferred, load_original
+from reason.extensions.original.weights import (
+    OUR_SETTINGS,
+    from_original,
+    inferred,
+    load_original,
+    original_name,
+    refuse_contradiction,
+)
+from reason.extensions.original.words import puzzle_of_folder
 from reason.files import read_text
 from reason.models import RecursiveModel, build_model
 from reason.models.base import Shape
+from reason.presets import preset
 from reason.runs.directory import create_run, next_run, refuse_existing
 from reason.training.checkpoint import save_checkpoint
 
@@ -53,14 +63,19 @@ def main(argv: list[str]) -> int:
     file = Path(words[0])
     directory, run_name, cells = (pairs.pop(key, None) for key in ("data", "run", "cells"))
     if run_name:
-        refuse_existing(Path(run_name))
+        try:
+            refuse_existing(Path(run_name))
+        except ConfigError:
+            raise ConfigError(f"run={run_name} is taken already; name another folder") from None
     weights, stated, taken = read_weights(file)
     metadata = read_metadata(directory, next(iter(splits_of(directory)), "test")) if directory else None
+    config_of = dict(stated)
     stated |= {"seq_len": cells} if cells else {}
     stated |= {original: pairs[f"model.{ours}"] for original, ours in OUR_SETTINGS.items() if f"model.{ours}" in pairs}
     try:
         ours = from_original(weights)
         section, shape, assumed = inferred(ours, metadata.seq_len if metadata else None, stated)
+        refuse_contradiction(config_of, section)
         config = override(_config(section, stated, directory, weights), pairs)
         learned = ours.get("puzzle_embedding.weight") if section["puzzle_emb_len"] else None
         if metadata:
@@ -78,6 +93,8 @@ def main(argv: list[str]) -> int:
         raise
     except (KeyError, IndexError, ValueError, TypeError, OverflowError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200]
+        if isinstance(error, KeyError) and str(error.args[0]).endswith(".weight"):
+            reason = f"weight {original_name(error.args[0])} is missing"
         raise ConfigError(f"{file} is no HRM or TRM, or states other settings than its own ({reason})") from None
     run = Path(run_name) if run_name else next_run("imported")
     create_run(run, config, shape, metadata.task if metadata else {}, sys.argv)
@@ -91,7 +108,7 @@ def main(argv: list[str]) -> int:
     if learned is not None and len(learned) != count:
         print(
             f"left out: the embeddings of {len(learned):,} puzzle identifiers; each of the {count:,} of {directory} "
-            f"has their mean, so train on: python train.py PRESET data={directory} init_from={run}"
+            "has their mean, so train on"
         )
     elif count > 1 and section["puzzle_emb_len"]:
         known = f"the number alone agrees with {directory}" if directory else "evaluate on the set of its training"
@@ -99,7 +116,15 @@ def main(argv: list[str]) -> int:
     open_questions = [setting for name, setting in assumed.items() if f"model.{name}" not in pairs]
     if open_questions:
         print(f"assumed, since neither the file nor you said: {', '.join(open_questions)}")
-    print(typed(f"next: python evaluate.py {quoted(run)}" + ("" if directory else " data=DIR")))
+    data, few = f"data={directory or 'DIR'}", "evaluation.limit=20 steps=16"
+    evaluated = quoted(run) if directory else f"{quoted(run)} {data}"
+    print(typed(f"next: python evaluate.py {evaluated} {few}, then without the limits"))
+    puzzle = puzzle_of_folder([metadata] if metadata else [], directory or "")
+    base = f"{'hrm' if section['separate_networks'] else 'trm-att'}-{puzzle}"
+    sizes = {
+        key: value for key, value in changes_between(preset(base).config(), config).items() if key.startswith("model.")
+    }
+    print(typed(f"train on: python train.py {shlex.join([base, data, f'init_from={run}', *as_typed(sizes)])}"))
     return 0
 
 
@@ -129,21 +154,32 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
         there = f"{file} is a folder; name a file of it: {files}" if file.is_dir() else f"no file {file}"
         raise ConfigError(f"no weights file is named: {there}")
     stated: dict[str, Any] = {}
-    try:
-        for sibling in (file.parent / "config.json", file.parent / "all_config.yaml"):  # JSON is YAML
-            if sibling.is_file():
+    for sibling in (file.parent / "config.json", file.parent / "all_config.yaml"):  # JSON is YAML
+        if sibling.is_file():
+            try:
                 stated |= _architecture(yaml.safe_load(read_text(sibling, SETTINGS)))
+            except yaml.MarkedYAMLError as error:
+                line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+                raise ConfigError(f"{sibling}{line}: {error.problem}; mend it, or remove it") from None
+    with file.open("rb") as opened:
+        head = opened.read(40)
+    if head.startswith(b"version https://git-lfs"):
+        raise ConfigError(f"{file} is a Git LFS pointer, not the weights: git lfs pull")
+    try:
         with warnings.catch_warnings(action="ignore"):  # of the pickle protocol, before the refusal
             loaded = load_file(file) if file.suffix == ".safetensors" else _load(file)
     except ConfigError:
         raise
     except Exception as error:  # a torn file makes torch and zipfile raise almost anything
+        torn = head[:2] in (b"", b"PK") or file.suffix == ".safetensors"  # torch.save writes a zip
+        if torn and not isinstance(error, pickle.UnpicklingError):
+            size = file.stat().st_size
+            raise ConfigError(f"{file} is cut off ({size:,} bytes); copy or download it again") from None
         reason = (str(error) or type(error).__name__).splitlines()[0]
         if isinstance(error, pickle.UnpicklingError):  # torch's words advise to unpickle it anyhow
             reason = "it holds more than names and values"
         raise ConfigError(
-            f"{file} or the config beside it cannot be read ({reason}); save the tensors: "
-            "torch.save(model.state_dict(), FILE)"
+            f"{file} cannot be read ({reason}); save the tensors: torch.save(model.state_dict(), FILE)"
         ) from None
     within: dict[Any, Any] = loaded if isinstance(loaded, dict) else {}  # perhaps {"model": state_dict, "config": …}
     if isinstance(ema := within.get("ema"), dict) and isinstance(ema.get("shadow"), dict):  # EqR's
@@ -158,7 +194,9 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
             f"{file} holds {', '.join(map(repr, held)) or 'no state_dict, names to tensors'}; save the weights of one "
             "model alone: torch.save(model.state_dict(), FILE)"
         )
-    return held[taken], stated | _architecture(within.get("config")), repr(taken)
+    rest = [key for key in held if key != taken]
+    chosen = f"{taken!r}, not from {', '.join(map(repr, rest))}" if rest else repr(taken)
+    return held[taken], stated | _architecture(within.get("config")), chosen
 
 
 class _Foreign:
@@ -191,5 +229,7 @@ def _architecture(tree: Any) -> dict[str, Any]:
     if not isinstance(arch, dict):
         return {}
     loss = arch.get("loss")
-    plain = {key: value for key, value in arch.items() if isinstance(value, str | int | float)}
+    paths = tree.get("data_paths", tree.get("data_path"))
+    named = {"data": ",".join(paths) if isinstance(paths, list) else paths} if paths else {}
+    plain = named | {key: value for key, value in arch.items() if isinstance(value, str | int | float)}
     return plain | ({"loss_type": loss.get("loss_type", "")} if isinstance(loss, dict) else {})

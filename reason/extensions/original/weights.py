@@ -88,17 +88,18 @@ def inferred(
     vocabulary, width = weights["tokens.weight"].shape
     mixer = "mlp" if "f_l.blocks.0.mixer.down.weight" in weights else "attention"
     if (asked := stated.get("pos_encodings", "rope")) not in ("rope", "learned", "none"):
-        raise ConfigError(f"the checkpoint states pos_encodings={asked}; only rope, learned and none are supported")
+        raise ConfigError(f"pos_encodings={asked} of the checkpoint is not here; rope, learned and none are")
     positions = "rotary" if mixer == "attention" and asked != "none" else "none"
     length = None  # positions of the sequence, prefix and cells, where a weight tells them
     if mixer == "mlp":
         length = weights["f_l.blocks.0.mixer.down.weight"].shape[0]
     if "positions.weight" in weights:
         positions, length = "learned", weights["positions.weight"].shape[0]
-    cells = cells or (int(stated["seq_len"]) if "seq_len" in stated else None)
+    own = cells or (int(stated["seq_len"]) if "seq_len" in stated else None)
+    cells = own
     learned = weights["puzzle_embedding.weight"].shape[1] if "puzzle_embedding.weight" in weights else 0
     if learned not in (0, width):
-        raise ConfigError(f"puzzle embeddings of {learned} numbers are not supported: states have {width}")
+        raise ConfigError(f"puzzle_emb_ndim={learned} is not here; {width} is, the hidden_size, or 0")
     if learned == 0:
         prefix: int | None = 0
     elif length is not None and cells is not None:
@@ -110,9 +111,14 @@ def inferred(
     if cells is None and length is not None and prefix is not None:
         cells = length - prefix
     if cells is None or prefix is None or cells < 1 or prefix < (learned > 0):
+        if length and own and own >= length:
+            raise ConfigError(
+                f"the weights are for {length} positions, cells and prefix, and the set has {own} cells; name the set "
+                "of their training: data=DIR"
+            )
         raise ConfigError(
-            f"the weights are for {length or 'any number of'} positions, and do not tell how many of them are cells "
-            f"({cells}) and prefix ({prefix}); type cells=81, model.puzzle_emb_len=16 or data=DIR"
+            f"the weights are for {length or 'any number of'} positions, and do not tell how many of them are cells; "
+            f"type data={stated.get('data', 'DIR')}, the set of their training, or cells=81 model.puzzle_emb_len=16"
         )
     if float(stated.get("rms_norm_eps", RMS_EPS)) != RMS_EPS:
         raise ConfigError(f"the checkpoint states rms_norm_eps={stated['rms_norm_eps']}; only {RMS_EPS:g} is supported")
@@ -144,18 +150,54 @@ def inferred(
 def _expansion(weights: Mapping[str, Tensor], stated: Any) -> float:
     """An expansion that gives every gate's inner width: the stated one, the authors' 4, or the smallest that fits."""
     of_gates = re.compile(r"f_l\.blocks\.0\..*down\.weight")
-    gates = [tuple(weight.shape) for name, weight in weights.items() if of_gates.fullmatch(name)]
+    gates = {name: tuple(weight.shape) for name, weight in weights.items() if of_gates.fullmatch(name)}
     for candidate in (float(stated or 4), 4.0, *(n / 8 for n in range(1, 129))):
-        if all(inner_width(width, candidate) == inner for width, inner in gates):
+        if all(inner_width(width, candidate) == inner for width, inner in gates.values()):
             return candidate
-    raise ConfigError(f"no expansion gives gates of {', '.join(f'{inner} for {width}' for width, inner in gates)}")
+    shapes = ", ".join(f"{original_name(name)} {shape}" for name, shape in gates.items())
+    raise ConfigError(f"no expansion gives gates of shapes {shapes}, (width, inner width); are they transposed?")
+
+
+def original_name(name: str) -> str:
+    """The authors' name of a weight of ours."""
+    whole = {own: theirs for theirs, own in WHOLE.items()}
+    if name in whole:
+        return whole[name]
+    for theirs, own in (STACKS | LAYERS).items():
+        name = re.sub(rf"(^|\.){re.escape(own)}\.", rf"\1{theirs}.", name)
+    return name.replace(".blocks.", ".layers.")
+
+
+def refuse_contradiction(stated: Mapping[str, Any], section: Mapping[str, Any]) -> None:
+    """Raises ConfigError where the config of a checkpoint states other sizes than its weights have."""
+    hrm = section["separate_networks"]
+    has = {"hidden_size": section["hidden_size"], "L_layers": section["num_layers"], "expansion": section["expansion"]}
+    has["mlp_t"] = section["mixer"] == "mlp"
+    if hrm:
+        has["H_layers"] = section["num_layers"]
+    elif section["puzzle_emb_len"]:
+        has["puzzle_emb_len"] = section["puzzle_emb_len"]
+    faults = [f"{key}={stated[key]}, the weights have {of}" for key, of in has.items() if _differs(stated, key, of)]
+    name = str(stated.get("name", "")).rpartition("@")[0] or "trm"
+    if "hier6" in name or "baseline" in name or (("hrm" in name) != hrm and "name" in stated):
+        faults.append(f"name={stated['name']}, the weights are of {'HRM' if hrm else 'TRM'}")
+    if faults:
+        raise ConfigError(
+            f"the config with the weights states {'; '.join(faults)}; put the config of this checkpoint beside it "
+            "(all_config.yaml), or remove it"
+        )
+
+
+def _differs(stated: Mapping[str, Any], key: str, has: float) -> bool:
+    return key in stated and (float(stated[key]) or (key == "puzzle_emb_len")) != has  # a prefix of 0: as one needs
 
 
 def load_original(model: RecursiveModel, weights: Mapping[str, Tensor]) -> None:
     """Load weights (our names) into the model.
 
     Raises:
-        RuntimeError: a weight is missing, unexpected or of another shape.
+        ConfigError: a weight is missing or of another shape.
+        RuntimeError: one is unexpected.
     """
     weights = dict(weights)
     if model.config.initial == "random":
@@ -164,4 +206,10 @@ def load_original(model: RecursiveModel, weights: Mapping[str, Tensor]) -> None:
         weights.setdefault("initial_h", weights["initial_l"])
     if model.config.puzzle_emb_len == 0:
         weights.pop("puzzle_embedding.weight", None)
+    for name, own in model.state_dict().items():
+        if name not in weights:
+            raise ConfigError(f"weight {original_name(name)} is missing; save the whole model.state_dict()")
+        if (shape := weights[name].shape) != own.shape:
+            there, here = tuple(shape), tuple(own.shape)
+            raise ConfigError(f"weight {original_name(name)} has shape {there}, {here} expected; save it again")
     model.load_state_dict({name: torch.as_tensor(value) for name, value in weights.items()})

@@ -142,7 +142,7 @@ def spelled(typed: dict[str, str], named: str | None = None, script: bool = Fals
     sets = [read_metadata(folder, "train") for folder in folders if "train" in splits_of(folder)]
     ours = _settings(theirs)
     kind = "hrm" if ARCHITECTURES[arch] is HRM else "trm-att"
-    puzzle = _puzzle(sets, folders[0])
+    puzzle = puzzle_of_folder(sets, folders[0])
     mlp = (kind, puzzle, ours.get("model.mixer")) == ("trm-att", "sudoku", "mlp")
     chosen = named or ("trm-mlp-sudoku" if mlp else f"{kind}-{puzzle}")
     config = preset(chosen).config()
@@ -202,7 +202,7 @@ def _settings(theirs: Mapping[str, str]) -> dict[str, str]:
     return ours
 
 
-def _puzzle(sets: Sequence[Metadata], folder: str) -> str:
+def puzzle_of_folder(sets: Sequence[Metadata], folder: str) -> str:
     """Which of the puzzles of their presets: by the vocabulary and cells of the set, else by its name."""
     if sets and sets[0].vocab_size == 12:
         return "arc"

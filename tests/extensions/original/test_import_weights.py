@@ -99,7 +99,6 @@ class Touching:
 
 
 EMBEDDING, FAR = "embed_tokens.embedding_weight", "L_level.layers.1000000.mlp.down_proj.weight"
-NO_MODEL = "w.pt is no HRM or TRM"
 
 
 def changed(name: str, tensor: torch.Tensor) -> Weights:
@@ -113,9 +112,9 @@ def changed(name: str, tensor: torch.Tensor) -> Weights:
         ({"args": argparse.Namespace(lr=1)}, "w.pt holds no state_dict, names to tensors"),
         ({"a": weights_of(), "b": weights_of()}, "w.pt holds 'a', 'b'; save the weights of one model alone"),
         (weights_of() | {"step": 3}, "w.pt holds no state_dict, names to tensors"),
-        (b"", "w.pt or the config beside it cannot be read"),
+        (b"", "w.pt is cut off (0 bytes)"),
         ({"somebody.else": torch.zeros(2)}, "weight somebody.else belongs to neither HRM nor TRM"),
-        (changed(FAR, torch.zeros(8, 8)), NO_MODEL),
+        (changed(FAR, torch.zeros(8, 8)), "weight L_level.layers.1.self_attn.qkv_proj.weight is missing"),
         (changed("q_head.weight", torch.full((2, 8), float("nan"))), "weight q_head.weight holds a number that is inf"),
     ],
     ids=range(8),
@@ -134,9 +133,9 @@ def test_what_is_no_checkpoint_is_refused_and_not_unpickled(content: Any, said: 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("arch: !!python/object/apply:os.getcwd []", "w.pt or the config beside it cannot be read"),
+        ("arch: !!python/object/apply:os.getcwd []", "all_config.yaml, line 1: could not determine a constructor"),
         ("arch: {rms_norm_eps: 0.1}", "states rms_norm_eps=0.1; only 1e-05 is supported"),
-        ("arch: {pos_encodings: rope2d}", "states pos_encodings=rope2d; only rope, learned and none"),
+        ("arch: {pos_encodings: rope2d}", "pos_encodings=rope2d of the checkpoint is not here"),
         ("x" * 1_000_001, "1,000,000 at most are read"),
     ],
 )
