@@ -11,7 +11,7 @@
 symmetry, as far as the cycles of its pairs of lines tell; none is among the first 1,000 rows, which are the field's
 training set. `--test` adds a test split in Sudoku-Extreme's proportion, 270 puzzles with 17 clues to 730 of the
 forums' hardest, the first of each in DEV.csv. With `--trial` it is the first 500 of the forums' hardest, which choose
-among recipes (docs/log/sudoku-recipes.md), and `dev --trial` leaves these out: the 3,000 others judge.
+among recipes (docs/log/structure.md), and `dev --trial` leaves these out: the 3,000 others judge.
 """
 
 from __future__ import annotations

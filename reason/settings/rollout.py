@@ -1,4 +1,4 @@
-"""Settings of `reason.rollout`: supervision steps, carry, halting, loops of a backward pass (docs/math.md §3, §8)."""
+"""Settings of `reason.rollout`: supervision steps, carry, halting, loops (docs/math.md §3; docs/math.md §8)."""
 
 from __future__ import annotations
 
