@@ -129,7 +129,8 @@ def _show(console: Console, chosen: Preset) -> None:
     print(f"\n{size:,} parameters for {chosen.shape.seq_len} cells")
     if size < LARGE and "memory" in extensions():
         hours = extension("memory", "estimate").hours(config, chosen.shape)
-        print(f"about {hours:,.{0 if hours > 9 else 2}f} hours here: one measured step of a few rows, uncompiled")
+        if hours < 1000:
+            print(f"about {hours:,.{0 if hours > 9 else 2}f} hours here: one measured step of a few rows, uncompiled")
     default = leaves(Config().model_dump() | {"model": type(config.model)().model_dump()})
     print("\nsettings that differ from the defaults:")
     for key, value in leaves(config.model_dump()).items():

@@ -43,7 +43,8 @@ def export(argv: list[str]) -> int:
     if arguments.onnx and len(words) == 1:
         words.append(f"{Path(words[0]).resolve().name}-onnx")
     if len(words) != 2:
-        raise ConfigError(f"a run and a folder to write are needed, got {' '.join(words) or 'none'}")
+        got = " ".join(words) or "none"
+        raise ConfigError(f"a run and a folder to write are needed, got {got}; such as: reason export runs/mine mine")
     out = Path(words[1])
     sets = [name.strip() for name in pairs.pop("data.directory", "").split(",") if name.strip()]
     run, own = run_and_config(words[0])

@@ -48,5 +48,9 @@ def main(argv: list[str]) -> int:
     for name, size in (vars(memory) | {"in all": memory.total}).items():
         print(f"  {name:12}{readable_size(size):>10}")
     print("counted in eager mode on tensors without memory; CUDA itself takes 0.3 to 0.6 GB more")
-    print("less: model.gradient_checkpointing=true (slower by the forward passes), or a smaller training.batch_size")
+    checkpointed = getattr(config.model, "gradient_checkpointing", True)
+    recompute = "" if checkpointed else "model.gradient_checkpointing=true (slower by the forward passes), or "
+    print(f"less: {recompute}a smaller training.batch_size")
+    if device.type == "cpu":
+        print("counted for this CPU; for a GPU: device=cuda")
     return 0
