@@ -36,7 +36,7 @@ class Layout(nn.Module):
     spread: Tensor | None  # (S, G)
     kinds: Tensor | None  # (V, K): the embedding of a position for symbol k whose cell holds token v
     columns: Tensor | None  # (K,) the tokens that are symbols
-    own: Any  # what `StructuredMixer.constants` returns for the shape
+    mixer_constants: Any  # what `StructuredMixer.constants` returns for the shape
     others: Tensor | None  # (O,) tokens other than symbols that may be in an answer
 
     def __init__(self, config: MixingConfig, shape: Shape):
@@ -47,10 +47,10 @@ class Layout(nn.Module):
         self.open_only: bool = getattr(config, "open_only", False)  # of symbols, else of cells
         self.symbols, self.of_any = len(structure.alphabet) if config.symbols else 1, config.of_any
         groups = [structure.partition(name) for name in structure.groups] if config.by_group else []
-        self.own = MIXERS[config.mixer].constants(shape) if config.mixer in MIXERS else None
+        self.mixer_constants = MIXERS[config.mixer].constants(shape) if config.mixer in MIXERS else None
         self.relations = tuple(int(numbers.max()) + 1 for numbers in groups)
         member = incidence(groups) if groups else None
-        self.axes, self.kept = (factored(self.grid, groups) if groups and self.grid else None) or ((), ())
+        self.axes, self.kept_axes = (factored(self.grid, groups) if groups and self.grid else None) or ((), ())
         constants = {
             "rotary": _rotary(config, shape),
             "pool": None if member is None else torch.from_numpy(pooling(member)),
@@ -64,13 +64,13 @@ class Layout(nn.Module):
 
     def geometry(self, context: Context) -> Geometry:
         """The constants, and of each puzzle the positions that take part and what the mixer has constants for."""
-        inside = context.mask
-        company = inside if self.open_only else None
-        if company is not None and self.columns is not None and self.own is None:
-            company = self._company(company)
-        own = None if self.own is None else self.own(context)
+        sends = context.mask
+        receives = sends if self.open_only else None
+        if receives is not None and self.columns is not None and self.mixer_constants is None:
+            receives = self._receives(receives)
+        constants = None if self.mixer_constants is None else self.mixer_constants(context)
         by_group = (self.pool, self.spread, self.relations, self.symbols, self.axes)
-        return Geometry(self.rotary, self.grid, inside, company, *by_group, own, self.kept)
+        return Geometry(self.rotary, self.grid, sends, receives, *by_group, constants, self.kept_axes)
 
     def mask(self, tokens: Tensor, dtype: torch.dtype) -> Tensor | None:
         """Tokens (B, S) -> (B, S', 1): 0 at walls, or at symbols that the clues exclude; None: all take part."""
@@ -87,19 +87,19 @@ class Layout(nn.Module):
         excluded = torch.einsum("st,btk->bsk", together, given.float()) > 0
         return (given | ~(excluded | given.any(-1, keepdim=True))).flatten(1)
 
-    def _company(self, inside: Tensor) -> Tensor:
+    def _receives(self, sends: Tensor) -> Tensor:
         """(B, S', 1): 1 where another position of some group sends, too."""
         assert self.spread is not None, "open symbols need groups"
-        member, senders = self.spread.float(), inside.float().unflatten(1, (-1, self.symbols)).squeeze(-1)  # (B, S, K)
+        member, senders = self.spread.float(), sends.float().unflatten(1, (-1, self.symbols)).squeeze(-1)  # (B, S, K)
         met = (member @ (member.T @ senders > 1).float() > 0) | (senders.sum(-1, keepdim=True) > 1)
-        return (met * senders).flatten(1)[..., None].to(inside.dtype)
+        return (met * senders).flatten(1)[..., None].to(sends.dtype)
 
     def embedded(self, tokens: Tensor, relations: tuple[Tensor, ...] = ()) -> Tensor:
         """Tokens (B, S) -> which embedding each position takes (B, S')."""
-        found = tokens if self.kinds is None else self.kinds[tokens].flatten(1)
-        if self.of_any and self.own is not None:  # hidden booleans of the puzzles' constraints, behind their cells
-            found = nn.functional.pad(found, (0, self.own.hidden_of(relations)), value=2 + OTHER_TOKENS)
-        return found
+        rows = tokens if self.kinds is None else self.kinds[tokens].flatten(1)
+        if self.of_any and self.mixer_constants is not None:  # behind the cells: hidden booleans of the constraints
+            rows = nn.functional.pad(rows, (0, self.mixer_constants.hidden_of(relations)), value=2 + OTHER_TOKENS)
+        return rows
 
     def logits(self, values: Tensor, mask: Tensor | None) -> Tensor:
         """The head's values (B, S', n) -> (B, S, V), with the mask of `Context`.

@@ -38,7 +38,7 @@ class StructuredMixer(NamedTuple):
     by_group: bool = False  # reads groups (`Geometry.pool` and others), and may have a position for every symbol
     by_value: bool = False  # reads the order of values
     of_any: bool = False  # no weight depends on the set; `constants` then have `hidden_of`, see Layout.embedded
-    constants: Callable[[Shape], nn.Module | None] = lambda shape: None  # called with a context: `Geometry.own`
+    constants: Callable[[Shape], nn.Module | None] = lambda shape: None  # of a context: Geometry.mixer_constants
     constraints: Callable[[Shape], Constraints] = lambda shape: {}  # what its weights depend on
 
 

@@ -7,7 +7,7 @@ One supervision step takes a puzzle x̂ and the states z_H and z_L that the prev
         z_H ← F_H(z_H + z_L)
 
 HRM has two networks, TRM and CMM have one: F_H = F_L. The setting `model.gradient` says how many of the N_H·(N_L + 1)
-calls carry a gradient, counted from the end (`Cycles.learned`):
+calls carry a gradient, counted from the end (`Cycles.gradient_calls`):
 
     last-call     2                HRM: the last call of each network
     last-cycle    N_L + 1          TRM and CMM: the last H-cycle
@@ -16,7 +16,7 @@ calls carry a gradient, counted from the end (`Cycles.learned`):
 The earlier calls run without a graph: they store no activations, and the later calls start from the states that they
 reached. Between two supervision steps `reason.rollout` detaches the states in every case.
 
-`move` is the update rule of one call. `arrow` is the rule of the papers, z ← F(z + injected), which is an Euler step of
+`move` is the update rule of one call. `euler_step` is the rule of the papers, z ← F(z + injected), an Euler step of
 length 1. Other step lengths, other integrators and noise (CMM's NODE and NSDE, `reason.dynamics`) are other update
 rules in the same loops.
 """
@@ -47,7 +47,7 @@ class Cycles(NamedTuple):
 
     high: int  # N_H
     low: int  # N_L, in each of the N_H cycles
-    learned: int  # the last so many calls carry a gradient
+    gradient_calls: int  # so many of the last calls carry a gradient
 
     @property
     def calls(self) -> int:
@@ -55,15 +55,15 @@ class Cycles(NamedTuple):
         return self.high * (self.low + 1)
 
     def gradient(self, h_cycle: int, l_cycle: int) -> torch.set_grad_enabled:
-        """The context of call `l_cycle` of cycle `h_cycle`, both from 0: only the last `learned` calls build a graph.
+        """The context of call `l_cycle` of cycle `h_cycle`, both from 0: only the last `gradient_calls` build a graph.
 
         Call N_L of a cycle is that of F_H.
         """
         left = (self.high - h_cycle) * (self.low + 1) - l_cycle  # this call and those that follow it
-        return torch.set_grad_enabled(torch.is_grad_enabled() and left <= self.learned)
+        return torch.set_grad_enabled(torch.is_grad_enabled() and left <= self.gradient_calls)
 
 
-def arrow(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
+def euler_step(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
     """z ← F(z + injected), shapes as z."""
     return f(z if injected is None else z + injected)
 

@@ -28,8 +28,8 @@ from reason.models.recursion import (
     Move,
     Network,
     RecursiveState,
-    arrow,
     averaged,
+    euler_step,
     one_state,
     recomputed,
     two_states,
@@ -125,7 +125,7 @@ class RecursiveModel(LaidOut):
         return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
 
     def step(self, state: RecursiveState, context: Context) -> RecursiveState:
-        """N_H cycles. Only the last `cycles.learned` calls build a graph. Noise is added in training only."""
+        """N_H cycles. Only the last `cycles.gradient_calls` calls build a graph. Noise is added in training only."""
         c = self.config
         noise: Noise = c.noise if self.training else "none"
         if self.stepper is not None and noise == "none" and (after := self.stepper(self, state, context)) is not None:
@@ -162,13 +162,13 @@ class RecursiveModel(LaidOut):
         """The update rule: integrate dz/dt = F(z + injected) − z over a time Δt; with noise, by Euler-Maruyama."""
         c = self.config
         if (c.integrator, c.dt, c.substeps, noise) == ("euler", 1.0, 1, "none"):
-            return arrow
+            return euler_step
 
         def move(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
             if c.integrator != "euler":
-                return integrate(lambda z: arrow(f, z, injected) - z, z, c.dt, c.substeps, c.integrator)
+                return integrate(lambda z: euler_step(f, z, injected) - z, z, c.dt, c.substeps, c.integrator)
             for _ in range(c.substeps):
-                z = euler_maruyama(z, arrow(f, z, injected), c.dt / c.substeps, noise, c.sigma)
+                z = euler_maruyama(z, euler_step(f, z, injected), c.dt / c.substeps, noise, c.sigma)
             return z
 
         return move
@@ -210,7 +210,7 @@ class RecursiveModel(LaidOut):
         if kind == "f_h":
             return lambda z: f_h(z if parts == 1 else z + state.z_l), state.z_h
         whole = self.config.cycles
-        cycles = whole._replace(high=whole.high if kind == "step" else 1, learned=whole.high * (whole.low + 1))
+        cycles = whole._replace(high=whole.high if kind == "step" else 1, gradient_calls=whole.high * (whole.low + 1))
 
         def mapped(pair: Tensor) -> Tensor:
             start = RecursiveState(pair[:, 0], pair[:, parts - 1])

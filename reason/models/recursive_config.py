@@ -84,7 +84,7 @@ class RecursiveConfig(MixingConfig):
         check_mixing(self)
         if self.mixer in MIXERS and self.puzzle_emb_len:
             raise ValueError(f"the mixer {self.mixer} knows no cells but the puzzle's: type model.puzzle_emb_len=0")
-        if self.cycles.learned > self.cycles.calls:
+        if self.cycles.gradient_calls > self.cycles.calls:
             raise ValueError(f"gradient={self.gradient} exceeds the {self.cycles.calls} calls of a step: name fewer")
         if self.open_only and not self.symbols and self.mixer != "local":
             raise ValueError("open_only=true leaves out symbols or cells: type model.symbols=true or model.mixer=local")
@@ -122,8 +122,8 @@ class RecursiveConfig(MixingConfig):
         """N_H, N_L, and how many calls at the end of a step carry a gradient."""
         whole = Cycles(self.h_cycles, self.l_cycles, 0)
         named = {"last-call": 2, "last-cycle": self.l_cycles + 1, "all-cycles": whole.calls}
-        learned = self.gradient if isinstance(self.gradient, int) else named[self.gradient]
-        return whole._replace(learned=learned)
+        calls = self.gradient if isinstance(self.gradient, int) else named[self.gradient]
+        return whole._replace(gradient_calls=calls)
 
     @property
     def layer_calls(self) -> int:

@@ -46,8 +46,8 @@ class StructuredBlock(nn.Module):
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
         """(B, S', D) -> (B, S', D)."""
         mixed = self.mixer(h, geometry)
-        if geometry.company is not None and geometry.inside is not None:
-            return rms_norm(h + geometry.company * mixed) * geometry.inside
+        if geometry.receives is not None and geometry.sends is not None:
+            return rms_norm(h + geometry.receives * mixed) * geometry.sends
         return rms_norm(h + mixed)
 
 

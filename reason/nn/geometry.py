@@ -15,19 +15,19 @@ class Geometry(NamedTuple):
 
     rotary: Tensor | None = None  # (2, S', D/heads)
     grid: tuple[int, int] | None = None  # rows, columns
-    inside: Tensor | None = None  # (B, S', 1), 0 where a position sends nothing; None: 1 everywhere
-    company: Tensor | None = None  # (B, S', 1), 0 where no other position of any group sends; None: 1 everywhere
+    sends: Tensor | None = None  # (B, S', 1), 0 where a position sends nothing; None: 1 everywhere
+    receives: Tensor | None = None  # (B, S', 1), 0 where no other position of any group sends; None: 1 everywhere
     pool: Tensor | None = None  # (G, S): h ↦ Σ h/√n over the n cells of each group
     spread: Tensor | None = None  # (S, G): 1 where the cell belongs to the group
     relations: tuple[int, ...] = ()  # groups of each partition; their sum is G
     symbols: int = 1  # K
     axes: tuple[int, ...] = ()  # sizes whose product is S, where every partition groups by some of them; else empty
-    own: Any = None  # what the `constants` of a mixer (reason.models.mixing) return for these puzzles
-    kept: tuple[tuple[int, ...], ...] = ()  # for each partition the axes that it groups by
+    mixer_constants: Any = None  # what the `constants` of a mixer (reason.models.mixing) return for these puzzles
+    kept_axes: tuple[tuple[int, ...], ...] = ()  # for each partition the axes that it groups by
 
-    def sent(self, h: Tensor) -> Tensor:
+    def masked(self, h: Tensor) -> Tensor:
         """h (B, S', D) with 0 at the positions that send nothing."""
-        return h if self.inside is None else h * self.inside
+        return h if self.sends is None else h * self.sends
 
 
 UNKNOWN = Geometry()

@@ -48,7 +48,7 @@ class GroupMixer(nn.Module):
 
     def received(self, h: Tensor, geometry: Geometry) -> Tensor:
         """(B, S', D) -> (S', B, 2I): what the gate acts on."""
-        z = geometry.sent(h).transpose(0, 1).contiguous()  # (S', B, D)
+        z = geometry.masked(h).transpose(0, 1).contiguous()  # (S', B, D)
         y = self.own(z)
         if geometry.axes and torch.compiler.is_compiling():
             y = self._summed(y, z, geometry)
@@ -71,7 +71,7 @@ class GroupMixer(nn.Module):
     def _summed(self, y: Tensor, z: Tensor, geometry: Geometry) -> Tensor:
         """The same by sums over axes, which the compiler fuses with the gate: 1.25 times as fast there."""
         places, inner = z.view(*geometry.axes, -1, z.shape[-1]), y.view(*geometry.axes, -1, y.shape[-1])
-        for weight, kept in zip(self.relations, geometry.kept, strict=True):
+        for weight, kept in zip(self.relations, geometry.kept_axes, strict=True):
             others = [axis for axis in range(len(geometry.axes)) if axis not in kept]
             members = math.prod([geometry.axes[axis] for axis in others])
             inner = inner + weight(places.sum(others, keepdim=True) * members**-0.5)

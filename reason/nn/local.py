@@ -45,7 +45,7 @@ class LocalMixer(nn.Module):
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
         """(B, S, D) -> (B, S, D)."""
         assert geometry.grid is not None, "checked when the model is built"
-        image, weight = geometry.sent(h).unflatten(1, geometry.grid), self.weight.to(h.dtype)  # (B, rows, columns, D)
+        image, weight = geometry.masked(h).unflatten(1, geometry.grid), self.weight.to(h.dtype)  # (B, rows, columns, D)
         if self.gathers:
             _, rows, columns, _ = image.shape
             wide = nn.functional.pad(image, (0, 0, 1, 1, 1, 1))

@@ -21,7 +21,7 @@ QUEUED = {"cuda"}  # devices whose steps can be captured
 class Supervision(NamedTuple):
     """One supervision step."""
 
-    turn: int  # the number of its set
+    set_index: int  # the number of its set
     begins: bool  # is it the first on a loader batch?
     loops: int  # T
     measured: bool  # does the balancer measure gradients at it?
@@ -41,10 +41,10 @@ def form_of(trainer: Trainer) -> Form:
     rollout, frozen_after = config.rollout, config.optimizer.freeze_embedding_after
     supervisions = []
     for number in range(trainer.index, trainer.index + rollout.grad_steps):
-        index, turn = divmod(number, sets)
+        index, set_index = divmod(number, sets)
         loops = rollout.loops.draw(config.seed, number, step)
         measured = trainer.balancer is not None and trainer.balancer.measures(number, sets)
-        supervisions.append(Supervision(turn, index % rollout.accum_steps == 0, loops, measured))
+        supervisions.append(Supervision(set_index, index % rollout.accum_steps == 0, loops, measured))
     frozen = frozen_after is not None and step >= frozen_after * config.training.steps
     return Form(frozen, tuple(config.loss.weights_at(step, config.training.steps)), tuple(supervisions))
 

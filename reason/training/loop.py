@@ -75,7 +75,7 @@ class Trainer:
         self.scaling = LossScaling(self.device, model.products or model.dtype)
         self.optimizers = Optimizers(model, config.optimizer, self.scaling)
         self.numbers = Numbers(self.device, on_device(self.device) and not self.optimizers.fused)
-        self.queue = extension("graph", "capture").Captured(self) if training.compile == "graph" else self.compute
+        self.run_step = extension("graph", "capture").Captured(self) if training.compile == "graph" else self.compute
         self.ema = None if config.ema.decay is None else Ema(model, config.ema)
         balanced = config.balance.kind == "alg-grad-norm"  # else λ = loss.weights
         self.balancer = AlgGradNorm(config, self.device) if balanced else None
@@ -91,8 +91,8 @@ class Trainer:
     def optimizer_step(self) -> Tensor:
         """N_grad supervision steps, the mean of their gradients, one update; returns the gradient norm."""
         form, every = form_of(self), self.config.rollout.carry == "persistent"  # else where a loader batch begins
-        groups = [self.samplers[s.turn].groups() for s in form.supervisions if every or s.begins]
-        norm = self.queue(form, self.numbers.of(self), groups)
+        groups = [self.samplers[s.set_index].groups() for s in form.supervisions if every or s.begins]
+        norm = self.run_step(form, self.numbers.of(self), groups)
         self.index, self.step = self.index + len(form.supervisions), self.step + 1
         return norm
 
@@ -102,18 +102,19 @@ class Trainer:
         if form.frozen:
             model.freeze_embedding()
         weights = balancer.weights(form.terms) if balancer else {name: numbers[name] for name in form.terms}
-        for turn, begins, loops, measured in form.supervisions:
+        for set_index, begins, loops, measured in form.supervisions:
             # The balancer measures in eager mode. With gradient checkpointing the backward pass repeats forward calls,
             # and these must save the same tensors as the first calls did: so the whole measured step is eager.
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
-                draw = lambda: self.world.mine(self.samplers[turn].batch(next(drawn)))  # noqa: B023, E731
-                self.carries[turn], unroll = supervise(model, self.carries[turn], draw, rollout, loops, begins)
+                draw = lambda: self.world.mine(self.samplers[set_index].batch(next(drawn)))  # noqa: B023, E731
+                carry, unroll = supervise(model, self.carries[set_index], draw, rollout, loops, begins)
+                self.carries[set_index] = carry
                 terms = evaluate_terms(unroll, self.config.loss, weights)
                 if measured and balancer is not None:
                     at = model.balance_weights(), self.scaling.factor(self.device)
                     balancer.update(self.step, terms, lambda loss: unscaled_gradient(loss, *at), self.world.mean)  # noqa: B023
                 self.scaling.scale(weighted_sum(terms, weights) / rollout.grad_steps).backward()
-            self.meters.add(unroll, self.carries[turn], terms, weights)
+            self.meters.add(unroll, carry, terms, weights)
         self.world.average_gradients(model.parameters())
         norm = self.optimizers.step(numbers["optimizer.lr"])
         if not self.scaling.enabled:  # loss scaling skips a step whose gradient is infinite: no error

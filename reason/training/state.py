@@ -101,11 +101,11 @@ def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
     if best is not None and (folder.parent / f"step-{best['step']:06d}").is_dir():
         trainer.best = Reading(**best)
     own, kind = trainer.world.own_rows, type(trainer.carries[0].state)
-    for turn, carry in enumerate(held["carry"]):
+    for set_index, carry in enumerate(held["carry"]):
         c = {name: own(value, trainer.device) for name, value in carry.items()}
-        shape = trainer.data.parts[turn].shape
+        shape = trainer.data.parts[set_index].shape
         batch, loader = (Batch(*c[part])._replace(shape=shape) for part in ("batch", "loader"))
-        trainer.carries[turn] = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader)
+        trainer.carries[set_index] = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader)
     restore_random_states(held["random"], trainer.device, trainer.world)
 
 

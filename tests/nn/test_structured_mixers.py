@@ -21,7 +21,7 @@ def test_local_mixing_is_a_gated_convolution_that_outside_cells_do_not_feed(neig
     mixer = LocalMixer(width, inner, neighbourhood=neighbourhood).double()
     h = torch.randn(2, rows * columns, width, dtype=torch.float64)
     inside = (torch.rand(2, rows * columns, 1) < 0.7).double()
-    got = mixer(h, Geometry(grid=(rows, columns), inside=inside)).detach().numpy()
+    got = mixer(h, Geometry(grid=(rows, columns), sends=inside)).detach().numpy()
     out = mixer.out.weight.detach().numpy()  # (D, I)
     offsets = [(i, j) for i, j in product((-1, 0, 1), repeat=2) if neighbourhood == "moore" or abs(i) + abs(j) <= 1]
     kernel = torch.zeros(2 * inner, width, 3, 3, dtype=torch.float64)
@@ -77,7 +77,7 @@ def test_sums_over_axes_are_the_messages_of_every_group(size: int) -> None:
     pool, spread = torch.from_numpy(pooling(member)), torch.from_numpy(member.T.copy())
     mixer = GroupMixer(width, inner, len(groups)).double()
     relations = (size,) * 3
-    geometry = Geometry(pool=pool, spread=spread, relations=relations, axes=by_axes[0], kept=by_axes[1])
+    geometry = Geometry(pool=pool, spread=spread, relations=relations, axes=by_axes[0], kept_axes=by_axes[1])
     z = torch.randn(size**2 * symbols, 2, width, dtype=torch.float64)
     y = torch.randn(size**2 * symbols, 2, 2 * inner, dtype=torch.float64)
     wanted = mixer._from_groups(y, z, pool, spread, relations)

@@ -127,9 +127,9 @@ def hold_one_queue(config: Config, steps: int = 7, queued: bool = True) -> None:
                 with queue:
                     return trainer.compute(*what)
 
-            trainer.queue = recorded  # type: ignore[method-assign]
+            trainer.run_step = recorded  # type: ignore[method-assign]
             trainer.optimizer_step()
-            trainer.queue = trainer.compute  # type: ignore[method-assign]
+            trainer.run_step = trainer.compute  # type: ignore[method-assign]
             again += at in seen
             for now, before in zip(queue.operators, seen.setdefault(at, queue.operators), strict=True):
                 assert now == before

@@ -42,9 +42,9 @@ class LinearMixer(nn.Module):
 
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
         """(B, S·K, D) -> (B, S·K, D)."""
-        z = geometry.sent(h).transpose(0, 1).contiguous()  # (N, B, D): N = S·K booleans
+        z = geometry.masked(h).transpose(0, 1).contiguous()  # (N, B, D): N = S·K booleans
         y = self.own(z)
-        of_set, *of_each = geometry.own
+        of_set, *of_each = geometry.mixer_constants
         y = y + self.answers(z, of_set)
         for sums in of_each:
             y = y + self.answers(z.flatten(0, 1), sums).view_as(y)

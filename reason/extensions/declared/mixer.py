@@ -161,8 +161,8 @@ class RelationMixer(GroupMixer):
     def received(self, h: Tensor, geometry: Geometry) -> Tensor:
         """(B, S', D) -> (S', B, 2I): gates and values before the gate acts."""
         y = super().received(h, geometry)
-        cells = geometry.sent(h).unflatten(1, (-1, geometry.symbols))  # (B, S, K, D)
-        for messages, of_relation in zip(self._kinds, geometry.own or (), strict=True):
+        cells = geometry.masked(h).unflatten(1, (-1, geometry.symbols))  # (B, S, K, D)
+        for messages, of_relation in zip(self._kinds, geometry.mixer_constants or (), strict=True):
             for each in of_relation:
                 got = messages(cells, each).unflatten(-1, (geometry.symbols, -1)).flatten(1, 2)  # (B, S', 2I)
                 y = y + got.transpose(0, 1)

@@ -111,7 +111,7 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
     """
     versions = {name: package(name).__version__ for name in ("torch", "onnx", "onnxscript", "onnxruntime")}
     model = _plain(run, config)
-    if isinstance(model, LaidOut) and any(layout.own is not None for layout in model.layouts):
+    if isinstance(model, LaidOut) and any(layout.mixer_constants is not None for layout in model.layouts):
         raise ConfigError(
             f"{run} cannot become ONNX graphs: it reads the constraints of each puzzle, they read its cells"
         )

@@ -64,7 +64,7 @@ class WholeStep:
         weights, out = (torch.stack(w) for w in zip(*map(matrices, blocks), strict=True))
         wiring, tanh = self.wiring(model.layout(context), c, context), c.activation == "tanh"
         rows = program(c.h_cycles, c.l_cycles, c.states, c.separate_networks, c.num_layers, c.repeats)
-        first = len(rows) - c.cycles.learned * c.num_layers * c.repeats
+        first = len(rows) - c.cycles.gradient_calls * c.num_layers * c.repeats
         z_h, z_l = state
         if first:
             with torch.no_grad():
@@ -80,7 +80,7 @@ class WholeStep:
         groups, taps = self.constants[cells]
         opened = x.new_ones(x.shape[:2]) if mask is None else mask.squeeze(-1)
         idle = layout.outside is None or layout.open_only
-        own: Any = layout.own
+        own: Any = layout.mixer_constants
         instances, kinds = (None, None) if own is None else own.all_instances(context)
         values = config.values_of(layout.shape) > 0
         return Wiring(opened.to(torch.uint8), *groups, taps, instances, kinds, layout.symbols, values, idle)

@@ -29,7 +29,7 @@ FAMILIES = VARIANTS | {
 def captured(trainer: Trainer) -> list[None]:
     """A captured step does nothing when it is captured, and the same to the same tensors at each of these replays."""
     replays: list[None] = []
-    trainer.queue = Captured(trainer, lambda step: lambda: (replays.append(None), step())[1])
+    trainer.run_step = Captured(trainer, lambda step: lambda: (replays.append(None), step())[1])
     return replays
 
 
@@ -70,7 +70,7 @@ def test_cuda_graphs_equal_eager_steps_to_the_bit(family: str, tiny: Config, tmp
         for name in ("eager", "whole"):
             trainer = trainer_of(config, tmp_path / name, "cuda")
             if name == "whole":
-                trainer.queue = Captured(trainer)  # type: ignore[method-assign]
+                trainer.run_step = Captured(trainer)  # type: ignore[method-assign]
             trainer.train()
     finally:
         torch.use_deterministic_algorithms(False)
