@@ -25,8 +25,8 @@ NEVER = {
 }
 ABOVE = ("reason.presets", "reason.runs", "reason.solve", "reason.api")
 LOWER = ("datasets_gen", "reason.errors", "reason.files", "reason.plugins", "reason.settings", "reason.nn",
-         "reason.dynamics", "reason.models", "reason.data", "reason.rollout", "reason.losses", "reason.generation",
-         "reason.training", "reason.evaluation", "reason.report", "reason.config", "reason.pretrained")  # fmt: skip
+         "reason.dynamics", "reason.models", "reason.data", "reason.rollout", "reason.losses", "reason.training",
+         "reason.evaluation", "reason.report", "reason.config", "reason.pretrained")  # fmt: skip
 
 
 def module(path: Path) -> str:

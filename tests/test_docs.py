@@ -27,8 +27,18 @@ def test_files_and_functions_that_are_named_exist(document: Path) -> None:
         assert path is not None, f"{document.name} names {file}"
         if name:
             assert re.search(rf"^\s*(def|class) {name}\b", path.read_text(), re.MULTILINE), f"{file} has no {name}"
+    if document.parent.name != "log":  # which names scripts of old commits
+        assert [name for name in re.findall(r"`python (\w+/\w+\.py)", text) if not (ROOT / name).exists()] == []
     for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)(?<!badge\.svg)\)", text):
         assert (document.parent / picture).exists(), f"{document.name} shows {picture}"
+
+
+def test_the_site_lists_every_page_and_the_readme_counts_the_claims() -> None:
+    assert {path.name for path in ROOT.glob("docs/*.md")} <= set(
+        re.findall(r'"([\w-]+\.md)"', (ROOT / "zensical.toml").read_text())
+    )
+    claims = (ROOT / "docs/results.md").read_text().partition("| paper | claim")[2].partition("\n\n")[0]
+    assert f"tests of {len(claims.splitlines()) - 2} claims" in (ROOT / "README.md").read_text()
 
 
 def test_the_layout_on_the_page_is_that_of_the_code() -> None:

@@ -1,4 +1,4 @@
-"""What every reasoner is: a discrete dynamical system z ← F(z, x̂) with a readout, in four verbs.
+"""What every reasoner is: a discrete dynamical system z ← F(z, x̂) with a readout, in four methods.
 
     context = model.encode(batch)                   tokens (B, S) -> x̂ (B, S', D), the parameters of the dynamics
     state = model.initial_state(context)            z_0, a named tuple of (B, S', D)
@@ -7,7 +7,8 @@
 
 State goes in and comes out as a value, and the module remembers nothing between calls. So only `reason.rollout`, which
 trains, evaluates and solves, decides how many steps are taken, where the gradient ends and when a row halts.
-Letters: B rows (puzzles), S cells, S' positions (prefix and cells; with symbols K for each cell), D width, V tokens.
+Letters: B rows (puzzles), S cells, D width, V tokens; S' = P + S·K positions, a prefix and K for each cell (K = 1
+without symbols).
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ class ModelConfig(BaseConfig):
 
 
 class Reasoner(nn.Module, ABC):
-    """The four verbs, and what may be asked of some families in addition."""
+    """The four required methods and the optional ones."""
 
     shape: Shape
     dtype: torch.dtype  # of states; weights are float32

@@ -196,7 +196,8 @@ def tracker_of(name: str, run: Path, step: int, config: dict[str, Any]) -> Track
     if name == "none":
         return None
     if name not in TRACKERS:
-        raise ConfigError(f"training.tracker={name}: one of {', '.join(['none', *TRACKERS])} is needed; {installed()}")
+        trackers = f"trackers are {', '.join(TRACKERS)}" if TRACKERS else "no tracker is installed"
+        raise ConfigError(f"training.tracker={name}: {trackers}; type training.tracker=none; {installed()}")
     try:
         return TRACKERS[name](run, step, config)
     except ImportError as error:

@@ -37,7 +37,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "show": (["generate", "show", "set"], 2, "unknown command show"),
     "text": (["generate", "text", "a.txt", "--output-dir", "set"], 2, "unknown command text"),
     "torchrun": (["WORLD_SIZE=2", "train", "sudoku-4x4"], 1, "the extension torchrun is needed"),
-    "trackers": (["train", "sudoku-4x4", "data=whole", "training.tracker=wandb"], 1, "wandb: one of none is needed"),
+    "trackers": (["train", "sudoku-4x4", "data=whole", "training.tracker=wandb"], 1, "wandb: no tracker is installed"),
 }
 DECLARED = [  # what else needs declared puzzles: a preset, a set of them, a mixer
     (["train", "sudoku-4x4", "model.mixer=relations"], 1, "local, groups; got relations"),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import reference
 import torch
-from torch import Tensor
 
+from reason.context import Context
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.models.base import Batch
 from reason.models.recursive import RecursiveState
@@ -48,11 +48,11 @@ def batch(rows: int = 3) -> Batch:
     return Batch(inputs, inputs.clone(), torch.arange(rows) % SHAPE.num_puzzle_identifiers)
 
 
-def begun(**changes: object) -> tuple[RecursiveModel, RecursiveState, Tensor]:
-    """A model, its initial state and x̂ of some puzzles."""
+def begun(**changes: object) -> tuple[RecursiveModel, RecursiveState, Context]:
+    """A model, its initial state and the context of some puzzles."""
     model = make(**changes)
-    x = model.encode(batch())
-    return model, model.initial_state(x), x
+    context = model.encode(batch())
+    return model, model.initial_state(context), context
 
 
 def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> dict[str, np.ndarray]:
