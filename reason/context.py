@@ -29,7 +29,7 @@ class Context:
 
     @cached_property
     def geometry(self) -> Geometry:
-        """What the mixers read of these puzzles, computed on first access."""
+        """The input of the mixers, computed on first access; the layout reads mask and relations of this context."""
         return UNKNOWN if self.layout is None else self.layout.geometry(self)
 
     def rows(self, which: slice | Tensor) -> Context:

@@ -1,6 +1,6 @@
 """How a model is driven: carry, supervision steps and halting, in training and in evaluation (docs/math.md §3).
 
-Training keeps B rows at work. In a supervision step each row takes one `Reasoner.step`; then the loss is computed, and
+Training processes B rows. In a supervision step each row takes one `Reasoner.step`; then the loss is computed, and
 the state goes on to the next step without its gradient (`supervise`):
 
     puzzles   halted rows take new ones, and the initial state        `_refilled`
@@ -31,7 +31,7 @@ from reason.settings.rollout import Halting, RolloutConfig
 
 @dataclass(frozen=True)
 class Carry:
-    """What B rows take from one supervision step to the next: puzzles, states, and which rows have halted."""
+    """Data that B rows keep from one supervision step to the next: puzzles, states, and which rows have halted."""
 
     batch: Batch
     state: State
@@ -42,7 +42,7 @@ class Carry:
 
 @dataclass(frozen=True)
 class Unroll:
-    """All that a loss term sees: the T states and readouts of one backward pass (T = 1 without several loops)."""
+    """The argument of a loss term: the T states and readouts of one backward pass (T = 1 without several loops)."""
 
     model: Reasoner
     batch: Batch
@@ -191,7 +191,7 @@ class StepRecord:
     rules: Callable[[StepRecord], Tensor] | None = None  # (B,) bool: do the rules hold? for several solutions
 
     def read(self, state: State) -> Readout:
-        """Read out any state with the readout of this step."""
+        """The readout of any state, as at this step."""
         return self.model.readout(state, self.context, self.step)
 
     @cached_property
@@ -248,8 +248,8 @@ def unroll(
 ) -> Iterator[StepRecord]:
     """Take `steps` steps without halting; `start` may replace the initial state, `after` the state of each step.
 
-    rules: of each record, see `StepRecord`. clues: where it returns questions (B, S) and rows (B,), all other rows
-    start anew from their question, and those rows keep their state from then on (`reason.extensions.decimation`).
+    rules: see `StepRecord`. clues(record) returns (new questions (B, S), rows to keep (B,)) or None. Kept rows are
+    frozen; all other rows restart from their new question (`reason.extensions.decimation`).
     """
 
     def begin(inputs: Tensor) -> tuple[Context, State]:
@@ -257,17 +257,17 @@ def unroll(
         state = model.initial_state(context)
         return context, state if start is None else start(state)
 
-    (context, state), kept = begin(batch.inputs), None
+    (context, state), frozen = begin(batch.inputs), None
     for step in range(1, steps + 1):
         before, state = state, model.step(state, context)
         state = state if after is None else after(state)
-        state = state if kept is None else where(kept, before, state)
+        state = state if frozen is None else where(frozen, before, state)
         record = StepRecord(model, step, batch, context, before, state, rows, rules)
         yield record
-        if clues is not None and step < steps and (asked := clues(record)) is not None:
-            inputs, kept = asked
+        if clues is not None and step < steps and (clued := clues(record)) is not None:
+            inputs, frozen = clued
             context, fresh = begin(inputs)
-            state = where(kept, state, fresh)
+            state = where(frozen, state, fresh)
         del record  # with its readout, before the next step takes memory
 
 

@@ -38,7 +38,7 @@ TOGETHER = (7, 8, 16, 32, 64)  # restarts of a batch: the first batch, the secon
 
 
 class Writer(NamedTuple):
-    """How `reason solve` goes on where the run's puzzles are no boards, as text."""
+    """How `reason solve` handles text models, whose puzzles are not boards."""
 
     add_options: Callable[[argparse.ArgumentParser], None]
     write: Callable[..., dict[str, Any]]  # of run, model, config, puzzle, text, options: what --json prints
@@ -168,7 +168,7 @@ def solve_text(
     steps: at most; none means twice the trained ones, more on larger boards and with a search. The first step whose
     answer keeps the rules is the last. Where none does, the puzzle is solved again until one does, `seconds`
     are over, or `restarts` are made in all, the first included: under random symmetries, in batches, or from random
-    states where it has none. A batch that has begun is finished; none is begun that would last twice `seconds`.
+    states where it has none. A started batch is finished; a batch expected to exceed 2·seconds is not started.
     The answer that keeps the rules after the fewest steps of its batch is returned, else the very first. progress:
     called with the restarts of each batch.
 

@@ -30,7 +30,7 @@ PARSER.add_argument("--max-minutes", type=float, metavar="M")
 
 
 def main(argv: list[str]) -> int:
-    """Parse, build, train; returns the exit status. Refused words of another program are answered with ours."""
+    """Parse, build, train; returns the exit status. If the words are HRM's or TRM's, the error shows our command."""
     try:
         return _train(argv)
     except ConfigError:

@@ -1,4 +1,4 @@
-"""What is said of the settings of a config: default, range, meaning, and what may change when a model is read."""
+"""Descriptions of settings: default, range, meaning, and whether they may change when a model is read."""
 
 from __future__ import annotations
 

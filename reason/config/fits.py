@@ -1,4 +1,4 @@
-"""What the sections of a config ask of each other, in addition to what each asks of its own settings."""
+"""Requirements of the sections of a config on each other; each section checks its own settings itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reason.settings.base import require
 if TYPE_CHECKING:
     from reason.config.schema import Config
 
-Asked = tuple[bool, str, str, str]  # is the need met, by which setting it is, what it is, what to type to have it
+Requirement = tuple[bool, str, str, str]  # met, setting, what it needs, the fix: what to type
 
 
 def refuse_unfit(config: Config) -> None:
@@ -29,7 +29,7 @@ def refuse_unfit(config: Config) -> None:
         require(met, setting, what, mend)
 
 
-def _needs(config: Config) -> Iterator[Asked]:
+def _needs(config: Config) -> Iterator[Requirement]:
     loss, heads, model, has = config.loss, config.model.heads, config.model, config.model_has
 
     # Schedules and targets are those of terms that are there.
@@ -57,8 +57,8 @@ def _needs(config: Config) -> Iterator[Asked]:
 
     # Networks are compiled one by one, Muon moves their matrices; mixed precision and a part of x̂ are a family's own.
     networks = "networks to compile one by one (Reasoner.networks)"
-    muon = config.optimizer.kind != "muon"
-    yield muon or has("networks"), "optimizer.kind=muon", networks, "optimizer.kind=adamw"
+    without_muon = config.optimizer.kind != "muon"
+    yield without_muon or has("networks"), "optimizer.kind=muon", networks, "optimizer.kind=adamw"
     for section in ("training", "evaluation"):
         eager, key = getattr(config, section).compile != "inductor", f"{section}.compile"
         yield eager or has("networks"), f"{key}=inductor", networks, f"{key}=none"

@@ -26,7 +26,7 @@ class Study(NamedTuple):
 
     description: str
     needs: Callable[[Config], Iterable[Need]] = lambda config: ()
-    plain: bool = False  # does it read steps of a puzzle that stays as it is, so that no search may change it?
+    plain: bool = False  # needs the unmodified puzzle (excludes search)
     argument: str = ""  # pattern of the argument; "": it takes none
 
 
@@ -87,7 +87,7 @@ class EvaluationConfig(BaseConfig):
 
     @property
     def plain(self) -> bool:
-        """Whether a study that is made reads steps of a puzzle that stays as it is."""
+        """Whether a study needs the unmodified puzzle."""
         return any(STUDIES[name].plain for name in self.asked)
 
 

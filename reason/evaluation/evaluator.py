@@ -50,7 +50,7 @@ class PuzzleSeeds:
         return torch.from_numpy(drawn).to(z)
 
 
-FOR_STARTS = 0  # what a puzzle's random numbers are for; extensions count on
+FOR_STARTS = 0  # purpose ids of random streams; extensions use the next numbers
 Columns = Mapping[str, np.ndarray]  # name → array; the last axis is puzzles (of sums: batches)
 
 
@@ -59,7 +59,7 @@ class Consumer:
 
     steps = 0  # number of steps of each batch that it observes, from the first on
     cost = ""  # its cost beyond the one pass, as text
-    place = 0  # consumers act in this order, and so draw their random numbers, whichever extension was loaded first
+    place = 0  # fixed order of consumers, so that random draws do not depend on the order of loading
 
     def __init__(self, evaluator: Evaluator):
         """Take what is needed of the settings; ConfigError where model, set or setting cannot be evaluated so."""
@@ -194,8 +194,8 @@ class Evaluator:
     def clues(self, questions: Tensor, rows: Tensor) -> Clues | None:
         """How questions (B, S), of the puzzles `rows` (B,), get clues on the way; None: not at all.
 
-        The rules tell which answers are solutions. The halting head does not know it: trained on puzzles that have a
-        solution, it takes answers to a wrong clue for right, and knows one solution of several.
+        The rules tell which answers are solutions. The halting head cannot: trained on puzzles that have a solution,
+        it accepts answers to wrongly clued puzzles, and recognizes only one of several solutions.
         """
         if self.search is None or self.puzzle is None:
             return None

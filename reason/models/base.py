@@ -33,7 +33,7 @@ MapKind = Literal["f_h", "cycle", "step"]
 
 
 class Shape(BaseConfig):
-    """What a data set asks of a model: cells S, vocabulary V, how many puzzle identifiers, and the cells' structure."""
+    """Properties of a data set that a model depends on: cells S, vocabulary V, puzzle identifiers, cell structure."""
 
     seq_len: int = Field(ge=1, le=2**24)  # bounds: sizes of tensors that int64 holds
     vocab_size: int = Field(ge=1, le=2**20)
@@ -52,7 +52,7 @@ class Shape(BaseConfig):
         return f"{self.seq_len} cells, {self.vocab_size} tokens and {self.num_puzzle_identifiers} puzzle identifiers"
 
     def difference(self, trained: Shape) -> str:
-        """What keeps a model of shape `trained` from reading puzzles of this shape, in words."""
+        """A text: why a model of shape `trained` cannot read puzzles of this shape."""
         if (self.seq_len, self.vocab_size) != (trained.seq_len, trained.vocab_size):
             here, there = (f"{shape.seq_len} cells and {shape.vocab_size} tokens" for shape in (self, trained))
             return f"{here}, the model was built for {there}"
@@ -89,7 +89,7 @@ def correct(answer: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Readout(NamedTuple):
-    """What a state says: cell logits, and the values of the halting head and the exit gate where the model has them."""
+    """Readout of a state: cell logits, and the values of halting head and exit gate if the model has them."""
 
     logits: Tensor  # (B, S, V)
     q_halt: Tensor | None = None  # (B,) float32
@@ -101,7 +101,7 @@ class ModelConfig(BaseConfig):
     """The settings of a model family: `reason.models.FAMILIES` holds each by its `kind`."""
 
     kind: str = ""
-    brings: ClassVar[Mapping[str, object]] = {}  # settings of other sections, where a preset gets a model of this kind
+    brings: ClassVar[Mapping[str, object]] = {}  # defaults of other sections that this model needs
 
     def written(self, shape: Shape) -> float:
         """Numbers that the layers write in a step for one puzzle: positions × width × layer calls; 0: not known."""
@@ -113,7 +113,7 @@ class ModelConfig(BaseConfig):
         return frozenset()
 
     reads_identifiers: ClassVar[bool] = False  # of puzzles
-    mixed_precision: ClassVar[bool] = False  # are products narrower than states where that is asked (`autocast`)?
+    mixed_precision: ClassVar[bool] = False  # supports mixed precision (`autocast`)
 
     @property
     def takes_marks(self) -> bool:
@@ -122,14 +122,14 @@ class ModelConfig(BaseConfig):
 
     @property
     def gradient_crosses_steps(self) -> str | None:
-        """None where a gradient passes from a step of the model to the one before; else what to type for it."""
+        """None if the gradient passes from a step of the model to the step before; else the setting to type."""
         return None
 
     def check(self, config: Any) -> None:
-        """Raise ConfigError (by `require`) where the rest of the whole config does not fit this section."""
+        """Raise ConfigError (by `require`) if the other sections of the config do not fit this one."""
 
     def constraints(self, shape: Shape) -> dict[str, tuple[Any, ...]]:
-        """What tells the constraint behind each part of the mixers' messages, by the part's name; {}: no such parts."""
+        """{part name: constraint} for mixers with one weight per constraint; else {}."""
         return {}
 
 
@@ -199,10 +199,10 @@ class Reasoner(nn.Module, ABC):
         return shape == self.shape
 
     def add_shape(self, shape: Shape) -> None:
-        """Take puzzles of this shape, which the model `reads`, in addition to those that it was built for."""
+        """Accept puzzles of a shape that the model `reads`, in addition to the shape that it was built for."""
 
     def balance_weights(self) -> list[nn.Parameter]:
-        """w of AlgGradNorm: every loss term has a gradient in at least one of them; an empty list: no balancing."""
+        """w of AlgGradNorm: every loss term has a gradient in at least one of these weights; []: no balancing."""
         return []
 
     def freeze_embedding(self) -> None:
@@ -210,24 +210,24 @@ class Reasoner(nn.Module, ABC):
         raise NotImplementedError(f"{type(self).__name__} has no embedding to freeze")
 
     def networks(self) -> Sequence[nn.Module]:
-        """The networks F, which a step calls again and again; torch.compile is given these."""
+        """The networks F that a step calls; torch.compile compiles them one by one."""
         return []
 
     @property
     def computes_in(self) -> str:
-        """The types by name, as logs and checkpoints have them."""
+        """Names of the types of states and products, as logs and checkpoints store them."""
         return str(Dtypes(self.dtype, self.products))
 
     def autocast(self) -> contextlib.AbstractContextManager[None]:
-        """torch.autocast to `products` for what is entered within, or nothing where there are none.
+        """torch.autocast to `products`, or a context without effect if `products` is None.
 
-        A family enters it around its products; `map` computes in the type of its argument. Casts of weights are not
-        cached: the cast of a call without gradient would serve calls with one.
+        A family enters this context around its products; `map` computes in the type of its argument. Casts of weights
+        are not cached: the cast of a call without gradient would serve calls with one.
         """
         if self.products is None:
             return contextlib.nullcontext()
         return torch.autocast(next(self.parameters()).device.type, self.products, cache_enabled=False)
 
     def parameter_count(self) -> int:
-        """Trained numbers, the puzzle-identifier table left out, as the papers count."""
+        """Number of trained parameters without the puzzle-identifier table, as the papers count."""
         return sum(p.numel() for name, p in self.named_parameters() if not name.startswith("puzzle_embedding"))

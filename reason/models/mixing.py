@@ -29,7 +29,7 @@ class StructuredMixer(NamedTuple):
     """A mixer along the puzzle's structure: an entry of MIXERS.
 
     The module that `build` makes is called with a state h (B, S', D) and a `Geometry`, and returns what is added to h.
-    Its last layer is a `Linear` of the name `out`. It is the MLP of a layer, too.
+    Its last layer is a `Linear` named `out`. The module also replaces the MLP of the layer.
     """
 
     build: Callable[[MixingConfig, Shape], nn.Module]

@@ -83,7 +83,7 @@ class RecursiveConfig(MixingConfig):
     def _fits(self) -> RecursiveConfig:
         check_mixing(self)
         if self.mixer in MIXERS and self.puzzle_emb_len:
-            raise ValueError(f"the mixer {self.mixer} knows no cells but the puzzle's: type model.puzzle_emb_len=0")
+            raise ValueError(f"the mixer {self.mixer} does not support prefix positions: type model.puzzle_emb_len=0")
         if self.cycles.gradient_calls > self.cycles.calls:
             raise ValueError(f"gradient={self.gradient} exceeds the {self.cycles.calls} calls of a step: name fewer")
         if self.open_only and not self.symbols and self.mixer != "local":

@@ -60,7 +60,7 @@ class Preset:
 HERE = Path(__file__).parent
 PRESETS: dict[str, Preset] = {}
 TABLES: list[PaperTable] = []
-LISTS: dict[Path, dict[str, str]] = {}  # for each folder with presets, which its list.json holds: titles by name
+LISTS: dict[Path, dict[str, str]] = {}  # {folder: {preset: group title}}; list.json of the folder holds it
 
 
 def add_presets(home: Path, presets: Iterable[Preset], title: str) -> None:

@@ -183,5 +183,5 @@ def _row(label: str | int, rows: dict[Any, Any], besides: Changes, names: dict[s
 
 
 def _settings(entry: dict[str, Any], names: dict[str, str]) -> Changes:
-    """The settings of an entry by their full names, also where one stands for a value."""
+    """The settings of an entry by their full names, also as values."""
     return {names.get(key, key): names.get(str(value), value) for key, value in entry.items()}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Any
 
+from datasets_gen.plugins import nearest
 from reason.errors import ConfigError
 from reason.files import read_json
 
@@ -36,6 +36,6 @@ def find_run(source: Path | str) -> Path:
         return FOLDER / name
     if Path(source).exists():
         return Path(source)
-    if near := difflib.get_close_matches(name, models, n=1, cutoff=0.6):
-        raise ConfigError(f"no run at {name}, and no model of that name; did you mean {near[0]}? see: reason models")
+    if near := nearest(name, models):
+        raise ConfigError(f"no run at {name}, and no model of that name; {near}see: reason models")
     return Path(source)

@@ -108,7 +108,7 @@ def alike(evaluations: Sequence[Results]) -> str:
 
 
 def notes_on(evaluations: Sequence[Results]) -> list[str]:
-    """What stands between these figures and a fair comparison."""
+    """Warnings about an unfair comparison."""
     notes = []
     mend = "no fair comparison: evaluate.py RUN data=DIR name=NAME for each on one set, then compare --name NAME"
     for key, what in (("dataset", "sets"), ("split", "splits"), ("puzzles", "numbers of puzzles")):

@@ -1,4 +1,4 @@
-"""What the pages share: templates that escape, JSON for a <script>, and files that stand in the page."""
+"""Shared by the pages: templates that escape, JSON for a <script>, and files inlined in the page."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def environment(package: str) -> Environment:
 
 
 def part(package: str, *names: str) -> Markup:
-    """Files of a package's folder `template`, one behind the other, as they stand."""
+    """Files of a package's folder `template`, concatenated verbatim."""
     folder = files(package) / "template"
     return Markup("\n".join((folder / name).read_text(encoding="utf-8") for name in names))
 
 
 def as_json(value: Any) -> Markup:
-    """JSON that may stand in a <script>: nothing in it can end one."""
+    """JSON that is safe inside a <script>."""
     return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))

@@ -1,4 +1,4 @@
-"""What else than exact accuracy runs are compared by."""
+"""Other measures than exact accuracy for comparing runs."""
 
 from __future__ import annotations
 

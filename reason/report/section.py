@@ -40,7 +40,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """What is shown where results.json has `key`."""
+    """A part of the report, shown if results.json contains `key`."""
 
     key: str
     title: str  # on the page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,9 @@ from datasets_gen.layout import read_split, splits_of
 from reason.config.describe import halting_read, has_mark, idle, idle_lines, refuse_unreadable
 from reason.config.overrides import Changes, changes_between, leaves, read_config, value_text
 from reason.config.schema import Config
-from reason.data import PuzzleData, task_of
+from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.evaluation.config import search_of
-from reason.evaluation.evaluator import Evaluator, default_steps, evaluate
+from reason.evaluation.evaluator import Evaluator, evaluate
 from reason.evaluation.suite import consumers_of, write_report
 from reason.files import read_json
 from reason.models.mixing import by_symbol
@@ -60,8 +60,16 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     accept_shape(trained.model, data.shape, directory, run)
     if data.shape.num_puzzle_identifiers > 1:
         _refuse_other_names(directory, own, run)
-    search = search_of(settings, task_of(data.metadata), trained_steps)
-    steps = settings.steps or default_steps(trained_steps, data.shape, trained.model.shape, search)
+    evaluator = Evaluator(
+        trained.model,
+        data,
+        settings,
+        trained_steps,
+        likelihood=config.loss.likelihood,
+        halting=halting_read(config),
+        seed=config.seed,
+    )
+    steps = evaluator.steps
     if not by_symbol(own.model, data.shape, trained.model.shape):
         _refuse_other_family(directory, data.metadata.task, read_record(run)["task"], run)
     folder = (
@@ -82,18 +90,7 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
         compiled = config.evaluation.compile == "inductor"
         if compiled:
             compile_networks(trained.model, setting="evaluation.compile")
-        evaluator = Evaluator(
-            trained.model,
-            data,
-            settings,
-            trained_steps,
-            likelihood=config.loss.likelihood,
-            halting=halting_read(config),
-            seed=config.seed,
-            progress=world.first,
-            world=world,
-            fill=compiled,
-        )
+        evaluator = replace(evaluator, progress=world.first, world=world, fill=compiled)
         consumers = consumers_of(evaluator)
         others = config.data.directories[1:]
         first = f"read on {directory}; the run was trained on {', '.join(others)} as well: data=DIR" if others else ""

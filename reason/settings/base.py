@@ -15,11 +15,11 @@ PLAIN = r"^\w[\w.-]{0,99}$"  # the name of a folder, and no way out of it
 
 
 class Mark(Enum):
-    """What may be done with a setting that has been trained with."""
+    """When a setting may differ from the one in training."""
 
-    RESUMABLE = "another value when a run is resumed: the same numbers are computed, up to rounding"
-    READABLE = "another value when a trained model is read"
-    OUTSIDE = "no number that training ends with depends on it"
+    RESUMABLE = "may change when a run is resumed: the same numbers are computed, up to rounding"
+    READABLE = "may change when a trained model is read"
+    OUTSIDE = "does not affect training results"
 
 
 Value = TypeVar("Value")
@@ -29,22 +29,22 @@ Outside = Annotated[Value, Mark.RESUMABLE, Mark.OUTSIDE]
 
 
 class When:
-    """Field metadata: the setting changes a number only where another one of its section has one of these values."""
+    """Field metadata: the setting has an effect only if another setting of its section has one of these values."""
 
     def __init__(self, setting: str, *values: object):
         self.setting, self.values = setting, values
 
     def holds(self, section: BaseConfig) -> bool:
-        """Whether it changes a number."""
+        """Whether the setting has an effect."""
         return getattr(section, self.setting) in self.values
 
 
 class Need(NamedTuple):
-    """What a setting asks of the rest of a config."""
+    """A requirement of a setting on the rest of a config."""
 
     met: bool
     what: str
-    mend: str = ""  # what to type to have it
+    mend: str = ""  # the fix: the setting to type
 
 
 def require(met: bool, setting: str, what: str, *mends: str) -> None:
@@ -65,7 +65,7 @@ class BaseConfig(BaseModel):
 
     @property
     def idle(self) -> dict[str, str]:
-        """Settings that change no number, each with the other setting that makes it so (`When`)."""
+        """Settings without effect, each with the other setting that is the reason (`When`)."""
         marks = ((key, mark) for key, field in type(self).settings().items() for mark in field.metadata)
         idle = ((key, mark) for key, mark in marks if isinstance(mark, When) and not mark.holds(self))
         inner = ((name, section.idle) for name, section in self if isinstance(section, BaseConfig))

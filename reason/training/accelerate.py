@@ -1,4 +1,4 @@
-"""What computes a model faster than torch in eager mode: accelerators of extensions, and torch.compile."""
+"""Faster code than torch in eager mode: accelerators of extensions, and torch.compile."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def fused(config: ModelConfig) -> bool | str:
 
 
 def accelerator(config: ModelConfig, computed: Dtypes, device: torch.device) -> Accelerator | None:
-    """What computes the model, if anything. auto: in float32, and in bfloat16 where that is the faster type.
+    """The accelerator of a model, or None. auto: in float32, and in bfloat16 where that is the faster type.
 
-    What another machine decided holds as far as it can here.
+    `true` recorded on another machine applies if this machine supports it.
     """
     faster = computed.states == torch.float32 or bfloat16_is_faster()
     if fused(config) is not True and not (fused(config) == "auto" and faster):
@@ -50,7 +50,7 @@ def lacking(config: ModelConfig, computed: Dtypes, device: torch.device) -> str:
 
 
 def accelerate(model: Reasoner, config: ModelConfig, computed: Dtypes, device: torch.device) -> None:
-    """Put the accelerator of a model, if it has one, into it."""
+    """Install the accelerator of a model, if there is one."""
     if (found := accelerator(config, computed, device)) is not None:
         found.install(model)
 

@@ -3,7 +3,7 @@
 RUN/checkpoints/step-000500/weights.safetensors   parameters and buffers by name
                             ema.safetensors       averaged parameters, where the run keeps an EMA
                             state.safetensors     every other tensor: moments, carry, random states
-                            state.json            the tree those tensors hang in, and every number
+                            state.json            the nested structure of those tensors, and all numbers
                             manifest.json         SHA-256 of each of these, written last
 """
 
@@ -178,7 +178,7 @@ def best_checkpoint(run: Path) -> Path | None:
 
 
 def load_weights(folder: Path, which: str) -> dict[str, Tensor]:
-    """`which` is "raw" or "ema"; the averages lie over the raw weights, so buffers are always there."""
+    """`which` is "raw" or "ema"; averages override raw weights, so buffers are always included."""
     file = folder / "ema.safetensors"  # not in an exported model, whose weights are the averages
     averages = load_file(file) if which == "ema" and file.exists() else {}
     weights = load_file(folder / "weights.safetensors") | averages  # last: it fails if a trainer removed the checkpoint

@@ -55,14 +55,14 @@ def on_device(device: torch.device) -> bool:
 
 
 class Numbers:
-    """Floats on a CPU; on a GPU entries of one tensor, written once a step, so that kernels stay the same."""
+    """Per-step scalars. On a GPU they are entries of one tensor, so that a captured graph can reuse them."""
 
     def __init__(self, device: torch.device, queued: bool):
         self.device, self.queued = device, queued
-        self.held: Tensor | None = None  # (n,) float32
+        self.entries: Tensor | None = None  # (n,) float32
 
     def of(self, trainer: Trainer) -> Mapping[str, float | Tensor]:
-        """Those of a trainer's next step: the factor of the learning rates, the share of the EMA, fixed λ by term."""
+        """The scalars of the next step: the factor of the learning rates, the share of the EMA, fixed λ by term."""
         config, step = trainer.config, trainer.step
         values = {"optimizer.lr": config.optimizer.schedule.factor(step, config.training.steps)}
         if trainer.ema is not None:
@@ -73,7 +73,7 @@ class Numbers:
         if not self.queued:
             return values
         pinned = torch.tensor([*values.values()], pin_memory=self.device.type == "cuda")  # else the copy would wait
-        if self.held is None:
-            self.held = torch.empty(len(values), device=self.device)
-        self.held.copy_(pinned, non_blocking=True)
-        return dict(zip(values, self.held.unbind(), strict=True))
+        if self.entries is None:
+            self.entries = torch.empty(len(values), device=self.device)
+        self.entries.copy_(pinned, non_blocking=True)
+        return dict(zip(values, self.entries.unbind(), strict=True))

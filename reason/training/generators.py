@@ -58,7 +58,7 @@ def random_states(device: torch.device, world: World) -> list[dict[str, Tensor]]
 
 
 def restore_random_states(states: list[dict[str, Tensor]], device: torch.device, world: World) -> None:
-    """Each process goes on with its own; one that was not there when they were saved keeps the stream it began with."""
+    """Each process restores its own state; a new process keeps its initial state."""
     if len(states) != world.size:
         warnings.warn(
             f"saved by {len(states)} processes, going on with {world.size}: exploration and noise are drawn per "

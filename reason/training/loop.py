@@ -1,8 +1,8 @@
-"""The training page: how a config, a model and puzzle sets become a trained run, from top to bottom.
+"""The training loop: a config, a model and puzzle sets become a trained run.
 
-    once          `Trainer`: optimizer, average, balancer, and for each set a stream of puzzles and a carry of rows
-    every step    `optimizer_step`: N_grad supervision steps, the mean of their gradients, one update
-    now and then  `train`: a log line, a validation, a checkpoint, until the last step, a limit or a signal
+    once            `Trainer`: optimizer, average, balancer, and for each set a stream of puzzles and a carry of rows
+    every step      `optimizer_step`: N_grad supervision steps, the mean of their gradients, one update
+    every few steps `train`: a log line, a validation, a checkpoint, until the last step, a limit or a signal
 Before it: `reason.runs.build`, which checks sets and resolves `auto`. A checkpoint's content: `reason.training.state`.
 """
 
@@ -54,7 +54,7 @@ class Trainer:
         world: World | None = None,
         reasons: list[str] | None = None,
     ):
-        """`reasons` tell how each `auto` was resolved. All processes draw the same puzzles; each takes its rows."""
+        """`reasons`: how each `auto` was resolved. All processes draw the same puzzles, and each takes its rows."""
         self.config, self.run, self.data, self.monitor, self.reasons = config, run, data, monitor, reasons or []
         self.world, self.device, self.model = world or World(), data.device, model.to(data.device)
         draw_apart(config.seed, self.world)
@@ -131,7 +131,7 @@ class Trainer:
         bar = Progress(total=total, initial=self.step, unit="step", desc="training", disable=not self.world.first)
         with bar, contextlib.closing(open_log(self)) as log, StopRequest(patient=self.world.size > 1) as stop:
             if self.saved is None:
-                state.save(self, log)  # so that a run with lines in metrics.jsonl but no checkpoint has lost it
+                state.save(self, log)  # so that metrics without a checkpoint mean a lost checkpoint
             while self.step < goal and not self.world.any(stop.name is not None):
                 norm = self.optimizer_step()
                 self.seconds = before + time.perf_counter() - begun
@@ -142,7 +142,7 @@ class Trainer:
                 best = validate(self, log)
                 if best or (self.step % c.checkpoint_every == 0 and self.step < goal):
                     state.save(self, log)
-                if max_minutes is not None and not self.seconds - before < 60 * max_minutes:  # NaN ends it, too
+                if max_minutes is not None and self.seconds - before >= 60 * max_minutes:
                     stop.name = stop.name or f"--max-minutes {max_minutes:g}"
             if self.saved != self.step:
                 state.save(self, log)

@@ -1,4 +1,4 @@
-"""The whole state of a training at one step: what a checkpoint holds, saved and restored bit for bit."""
+"""The whole state of a training at one step, the content of a checkpoint, saved and restored bit-exactly."""
 
 from __future__ import annotations
 

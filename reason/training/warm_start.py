@@ -17,7 +17,7 @@ def moved(
     had: Mapping[str, Hashable],
     has: Mapping[str, Hashable],
 ) -> dict[str, Tensor]:
-    """Weights of a run on one puzzle for a model of another, whose cells stand under other constraints (ours).
+    """Weights of a run on one puzzle for a model of a puzzle with other constraints (ours).
 
     `had` and `has` name the constraint behind each part of the mixers' messages, in the run and in the model; `own` are
     the model's initial weights. Messages along a constraint that both have keep their weights. Those of one that only
