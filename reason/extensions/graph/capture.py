@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from reason.errors import ConfigError
 from reason.rollout import Carry
@@ -90,9 +90,10 @@ class Captured:
         """Bring what a step replaced to where the graphs read it."""
         trainer = self.trainer
         if not self.carries:
-            self.carries = [tree_map(torch.clone, vars(carry)) for carry in trainer.carries]
+            self.carries = [tree_map_only(Tensor, torch.clone, vars(carry)) for carry in trainer.carries]
         for place, now in zip(tree_leaves(self.carries), tree_leaves(list(map(vars, trainer.carries))), strict=True):
-            place.copy_(now)
+            if isinstance(place, Tensor):  # not the shape of a batch
+                place.copy_(now)
         for name, now in trainer.meters.sums.items():
             if name not in self.sums:
                 self.sums[name] = now.clone()
