@@ -63,7 +63,7 @@ class Structure(BaseModel):
 
     @property
     def alphabet(self) -> tuple[int, ...]:
-        """The tokens that an open cell may come to hold: symbols or values, as far as they are declared."""
+        """The tokens that an open cell may get: symbols or values, as far as they are declared."""
         return self.symbols or self.values
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 
 from reason.errors import ConfigError
 
-LIMIT = 64_000_000  # bytes; tensors lie in files of their own
+LIMIT = 64_000_000  # bytes; tensors have files of their own
 
 
 def read_text(path: Path, limit: int = LIMIT) -> str:

@@ -66,7 +66,7 @@ class Solution(NamedTuple):
 
     @property
     def right(self) -> bool | None:
-        """Whether the rules hold for the last answer; None: no rule tells."""
+        """Whether the rules hold for the last answer; None: the family has no rules."""
         return bool(self.holds(self.thought.answers[-1:])[0]) if self.puzzle.judges else None
 
     def holds(self, answers: np.ndarray) -> np.ndarray:

@@ -88,12 +88,12 @@ def halting_read(config: Config) -> Halting | None:
 
 
 def idle(config: Config) -> dict[str, str]:
-    """{"section.key": why} for settings that change no number of a trained model."""
+    """{"section.key": why} for settings without effect on a trained model."""
     return config.idle | {"model.noise": "it is only added in training"}
 
 
 def idle_lines(changes: Changes, idle: Mapping[str, str], where: str) -> list[str]:
-    """A line for every changed setting that changes no number there, with the reason."""
+    """A line for every changed setting without effect there, with the reason."""
     return [
         f"{key}={value_text(changes[key])} changes nothing in {where}: {idle[key]}" for key in changes if key in idle
     ]

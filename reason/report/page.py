@@ -1,4 +1,4 @@
-"""Results → one HTML page that needs no network: its style, its script, its charts and its numbers lie in it."""
+"""Results → one HTML page that needs no network: style, script, charts and numbers are part of the file."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def evaluate(rule: Rule, values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def amount(part: Rule, values: np.ndarray) -> np.ndarray:
-    """What a part over cells (..., k) comes to, such as a sum: (...)."""
+    """The value of a part over cells (..., k), such as a sum: (...)."""
     cells = [values[..., place] for place in range(values.shape[-1])]
 
     def symmetric(name: str, parts: list[Any]) -> Any:

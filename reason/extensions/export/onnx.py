@@ -66,7 +66,7 @@ class Traced(nn.Module):
             model.layout_of = lambda tokens: self.layout  # type: ignore[assignment]
 
     def flat(self, tensor: Tensor) -> Tensor:
-        """(B, S, …); the layout is told the board's rows and columns."""
+        """(B, S, …); the rows and columns of the board are passed to the layout."""
         if not self.sized:
             return tensor
         self.layout.grid = tuple(tensor.shape[1:3])  # type: ignore[union-attr]
@@ -77,7 +77,7 @@ class Traced(nn.Module):
         return (tensor.unflatten(1, like.shape[1:3]) if self.sized else tensor).clone()
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Tokens (and identifiers) -> x and the first state; x and a state -> what a step comes to."""
+        """Tokens (and identifiers) -> x and the first state; x and a state -> the outputs of a step."""
         first, *others = tensors
         if not first.is_floating_point():
             context = self.model.encode(batch_of(self.flat(first), *others))
@@ -192,7 +192,7 @@ def _puzzles(model: Reasoner, sets: Sequence[str], seed: int) -> tuple[Tensor, s
 
 
 class Answers(NamedTuple):
-    """What N puzzles come to after each of T steps, and the states before each."""
+    """The outputs of N puzzles after each of T steps, and the states before each."""
 
     logits: np.ndarray  # (T, N, S, V)
     before: list[dict[str, np.ndarray]]

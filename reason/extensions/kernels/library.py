@@ -23,7 +23,7 @@ FLAGS = ("-O3", "-fno-math-errno", "-fopenmp", "-shared", "-fPIC", "-w")
 
 @functools.cache
 def works(dtype: torch.dtype) -> bool:
-    """Can this processor run the kernels of a type? They are compiled here; what prevents it is told once."""
+    """Whether this processor can run the kernels of a type. Compiles them; a failure is printed once."""
     if architecture(dtype) is None:
         return False
     try:

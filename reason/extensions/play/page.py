@@ -1,4 +1,4 @@
-"""Trained models → one HTML page in which they compute: graphs, weights and ONNX Runtime Web lie in it."""
+"""Trained models → one HTML page in which they compute: graphs, weights and ONNX Runtime Web are part of it."""
 
 from __future__ import annotations
 
