@@ -103,9 +103,10 @@ def headline(results: Results) -> str:
         for key, measure in MEASURES.items()
         if key in results
     )
+    others = (f", {exact[m - 1]:.1%} at step {m}" for m in sorted({1, results["steps"]} - {trained}))
     return "".join(measured) + (
-        f"exact {exact[trained - 1]:.1%} (95 % interval {low:.1%} to {high:.1%}) at step {trained}, {exact[0]:.1%} at "
-        f"step 1, {exact[-1]:.1%} at step {results['steps']}; {results['puzzles']} puzzles ({results['split']})"
+        f"exact {exact[trained - 1]:.1%} (95 % interval {low:.1%} to {high:.1%}) at step {trained}{''.join(others)}"
+        f"; {results['puzzles']} puzzles ({results['split']})"
         + (f", {unscored} without a scored cell left out" if unscored else "")
         + (f"; computed in {results['precision']}" if "precision" in results else "")
     )

@@ -74,12 +74,12 @@ def run_and_config(name: Path | str) -> tuple[Path, Config]:
 
 
 def newest_run() -> Path:
-    """The run under runs/ whose checkpoint was written last; ConfigError where there is none."""
+    """The run under runs/ whose checkpoint was written last, best one past step 0; ConfigError: there is none."""
     runs = (run for run in ROOT.glob("*") if (run / "config.json").exists())
-    found = [(folder.stat().st_mtime, run) for run in runs for folder in checkpoints(run)]
+    found = [(step_of(folder) > 0, folder.stat().st_mtime, run) for run in runs for folder in checkpoints(run)]
     if not found:
         raise ConfigError("no run named and none under runs/; train one: python train.py sudoku-6x6")
-    return max(found)[1]
+    return max(found)[-1]
 
 
 def create_run(

@@ -41,6 +41,8 @@ def test_without_data_a_preset_makes_its_set_once(here: Path) -> None:
     output(["train", "sudoku-4x4", *NARROW], "making it: python -m datasets_gen sudoku --size 4")
     assert "making it" not in output(["train", "sudoku-4x4", *NARROW, "seed=1", "--max-steps", "2"])
     assert {path.name for path in (here / "runs").iterdir()} == {"sudoku-4x4-1", "sudoku-4x4-2"}
+    (here / "runs/failed/checkpoints/step-000000").mkdir(parents=True)  # in its first step
+    (here / "runs/failed/config.json").touch()
     assert "taking the newest: runs/sudoku-4x4-2" in " ".join(output("evaluate steps=1").split())
     shutil.rmtree(here / "data")  # a run carried to a bare machine goes on
     output("train --resume", "making it: python -m datasets_gen sudoku --size 4")

@@ -67,6 +67,7 @@ def check(folder: Path, results: dict) -> str:
 
 def test_everything(whole: dict, tmp_path: Path) -> None:
     page = check(tmp_path, whole)
+    assert headline(whole | {"trained_steps": whole["steps"]}).count(f"at step {whole['steps']}") == 1
     assert {path.name for path in tmp_path.iterdir()} >= {
         "results.json", "boards.json", "report.html", "accuracy_by_step.csv", "accuracy_by_step.png", "training.png",
     }  # fmt: skip

@@ -70,13 +70,13 @@ def binned(values: np.ndarray) -> tuple[list[str], np.ndarray]:
 
 def _tables(results: Results) -> list[Table]:
     found = results["difficulty"]
-    trained, last = min(results["trained_steps"], results["steps"]), f"at {results['steps']}"
-    columns = (found["by"], "puzzles", "exact at step 1", f"at {trained}", last, "95 % interval")
+    steps = sorted({1, min(results["trained_steps"], results["steps"]), results["steps"]})
+    columns = (found["by"], "puzzles", "exact at step 1", *(f"at {step}" for step in steps[1:]), "95 % interval")
     rows = [
         [
             row["bin"],
             str(row["puzzles"]),
-            *(share(row["exact_by_step"][step]) for step in (0, trained - 1, -1)),
+            *(share(row["exact_by_step"][step - 1]) for step in steps),
             interval(row["exact_by_step"][-1], row["puzzles"]),
         ]
         for row in found["bins"]

@@ -16,7 +16,7 @@ from datasets_gen.sudoku import Sudoku
 from reason.context import Context
 from reason.data import PuzzleData
 from reason.extensions.studies import policies as P
-from reason.extensions.studies.difficulty import binned, difficulty
+from reason.extensions.studies.difficulty import DIFFICULTY, binned, difficulty
 from reason.extensions.studies.halting import abstention, auc, ece, of_highest, reliability
 from reason.extensions.studies.policies import Policy, calibrated, outcome, signals
 from reason.models.base import IGNORE, Batch, Readout
@@ -179,6 +179,10 @@ def test_difficulty_is_by_depth_by_rating_or_by_what_tells_puzzles_apart() -> No
         assert (name, names, index.tolist()) == expected
     assert difficulty(Sudoku(4), np.full(3, np.nan), {"clues": np.ones(3)}) is None
     assert difficulty(None, np.array([1, 2, 2]), {})[:2] == ("rating", ["1", "2"])
+    found = {"by": "clues", "bins": [{"bin": "4", "puzzles": 2, "exact_by_step": [0.5, 1.0]}]}
+    (table,) = DIFFICULTY.tables({"difficulty": found, "trained_steps": 2, "steps": 2})  # a step has one column
+    assert table.columns[2:] == ("exact at step 1", "at 2", "95 % interval")
+    assert table.rows[0][2:4] == ["50.0%", "100.0%"]
 
 
 def test_the_answer_of_the_highest_q_so_far_counts() -> None:
