@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -39,6 +40,7 @@ class Command(NamedTuple):
 COMMANDS: dict[str, Command] = {}  # of extensions and of files of one's own; those of the core are in reason.cli
 ELSEWHERE: list[Callable[[list[str]], str | None]] = []  # what to type for the words of another program; None: not its
 IMPORTED: dict[str, ModuleType] = {}  # by absolute path, in the order in which they were imported
+ADD_IMPORT = "if a file of yours defines it, add --import FILE.py"  # ends an error about an unknown name
 
 
 def load_extensions() -> None:
@@ -80,6 +82,15 @@ def import_file(file: Path | str) -> ModuleType:
         del sys.modules[name], IMPORTED[str(path)]
         raise ConfigError(f"{file} cannot be imported: {said or repr(error)}") from error
     return module
+
+
+def defined(thing: Any) -> str:
+    """FILE, line N: the name of a function or class, for an error about it; the name alone where no file has it."""
+    name = getattr(thing, "__qualname__", type(thing).__name__)
+    try:
+        return f"{inspect.getsourcefile(thing)}, line {inspect.getsourcelines(thing)[1]}: {name}"
+    except (OSError, TypeError):
+        return str(name)
 
 
 def own_fault(error: BaseException) -> str | None:

@@ -70,7 +70,8 @@ def first_carry(model: Reasoner, batch: Batch, config: RolloutConfig | None = No
     """
     rows, device = len(batch.inputs), batch.inputs.device
     with torch.no_grad():
-        state = model.initial_state(model.encode(batch))
+        model.check_mixer(context := model.encode(batch))
+        state = model.initial_state(context)
     if wrong := [name for name, tensor in state._asdict().items() if tensor.shape[:1] != (rows,)]:
         shape = tuple(getattr(state, wrong[0]).shape)
         raise ConfigError(

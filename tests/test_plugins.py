@@ -1,4 +1,4 @@
-"""The files of docs/extending.md: a module, a model, a term, a mixer and a puzzle of one's own train and evaluate."""
+"""The files of docs/extending.md: a module, model, term, mixer, section and puzzle of one's own train and evaluate."""
 
 import json
 import re
@@ -16,11 +16,13 @@ from reason import plugins
 from reason.cli import main
 from reason.config.overrides import override, read_config
 from reason.errors import ConfigError
+from reason.evaluation import suite
 from reason.extensions.ablation.command import work
 from reason.losses import TERMS, Term
 from reason.models import FAMILIES, build_model
 from reason.models.base import Shape
 from reason.models.mixing import MIXERS
+from reason.plugins import ADD_IMPORT
 from reason.presets.tables import BASES
 from reason.settings.base import Need
 from reason.training.log import read_metrics
@@ -113,17 +115,32 @@ def test_what_a_model_cannot_is_refused(changes: dict[str, str], words: str) -> 
         override(plugins.import_file("my_model.py").mine(), changes)
 
 
-def test_a_mixer_trains_evaluates_and_is_listed(here: Path, sudoku_4x4: Path) -> None:
-    typed = ["model.mixer=cross", "model.positions=none", "model.puzzle_emb_len=0"]
+def test_a_mixer_and_a_section_are_listed_and_used(
+    here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suite, "CONSUMERS", {**suite.CONSUMERS})
+    monkeypatch.setattr(suite, "SECTIONS", [*suite.SECTIONS])
     own = ["--import", "my_mixer.py"]
     output(["train", *own, "--help", "model.mixer"], "cross")
-    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=run", *own, *typed, *SHORT]) == 0
-    assert main(["evaluate", "run", "steps=2", *own]) == 0
+    assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=run", *own, "model.mixer=cross", *SHORT]) == 0
+    output(["evaluate", "run", "steps=2", "name=e", *own, "--import", "my_section.py"], "puzzles by wrong cells")
+    results = json.loads(Path("run/evaluation/e/results.json").read_text())
+    counts = {row["wrong"]: row["puzzles"] for row in results["wrong_cells"]}
+    assert sum(counts.values()) == results["puzzles"]
+    assert counts.get(0, 0) / results["puzzles"] == results["exact_by_step"][-1]
+    page = Path("run/evaluation/e/report.html").read_text()
+    assert re.search(r"<h2>Wrong cells(.|\n)*Certainty of a puzzle", page)
+    assert Path("run/evaluation/e/wrong_cells.png").exists()
+    Path("array.py").write_text(FILES["my_section.py"].replace('{"wrong_cells": rows}', '{"wrong_cells": wrong}'))
+    del suite.CONSUMERS[plugins.import_file("my_section.py").WrongCells]
+    said = "array.py, line 9: WrongCells.result: wrong_cells is not JSON (Object of type ndarray"
+    one_line(["evaluate", "run", "steps=2", *own, "--import", "array.py"], said)
     with pytest.raises(ConfigError, match=r"model\.mixer=cross looks at a grid"):
         build_model(read_config("run/config.json").model, Shape(seq_len=16, vocab_size=6))
     del MIXERS["cross"]
     plugins.IMPORTED.clear()
-    refusal("evaluate run", "a mixer is attention, mlp, local, groups", f"--import {here / 'my_mixer.py'}")
+    line = refusal("evaluate run", "a mixer is attention, mlp, local, groups", f"--import {here / 'my_mixer.py'}\n")
+    assert ADD_IMPORT not in line
 
 
 def test_the_runs_of_an_ablation_know_the_file(here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,31 +186,53 @@ def test_a_file_that_cannot_be_used_is_refused(words: str, said: str, here: Path
     one_line(words, said)
 
 
-FAULTY = """from reason.losses import TERMS, Term
+FAULTY = """import torch
+from reason.losses import TERMS, Term
+from reason.models.mixing import MIXERS, StructuredMixer
 def absent(unroll):
     return open("absent.npy")
-TERMS |= {"number": Term(lambda unroll: 1.0, "a float"), "rows": Term(lambda unroll: unroll.active * 1.0, "(B,)")}
-TERMS["absent"] = Term(absent, "a missing file")
+def still(unroll):
+    return unroll.readouts[-1].logits.detach().mean()
+found = {"absent": absent, "still": still, "number": lambda _: 1.0, "rows": lambda u: u.active * 1.0}
+for name, function in found.items():
+    TERMS[name] = Term(function, name)
+class Mixer(torch.nn.Module):
+    def __init__(self, config, shape):
+        super().__init__()
+        setattr(self, "last" if config.mixer == "nameless" else "out", torch.nn.Linear(*2 * [config.hidden_size]))
+        self.cut = config.mixer == "short"
+    def forward(self, h, geometry):
+        return self.out(h)[:, self.cut :]
+MIXERS |= {name: StructuredMixer(Mixer, name) for name in ("nameless", "short", "plain")}
 """
+FAULTS = {
+    "loss.weights.absent=1": ["faulty.py, line 5: FileNotFoundError: ", "; this is a fault of your own file: its "],
+    "loss.weights.number=1": ["faulty.py, line 8: <lambda> returned 1.0; it must return a scalar tensor: unroll."],
+    "loss.weights.rows=1": ["returned a tensor of shape (8,); it must return a scalar tensor: unroll.row_mean(rows)"],
+    "loss.weights.still=1": ["line 6: still returned ", " without a gradient; leave out ", "loss.weights.still=0"],
+    "model.mixer=nameless": ["line 11: Mixer has no `out`: name the last Linear of model.mixer=nameless so"],
+    "model.mixer=short": ["(model.mixer=short, called with h in torch.float32 of shape (1, 16, ", "of shape (1, 15, "],
+    "model.mixer=plain training.precision=bf16": ["Mixer (", "fails (", "use reason.nn.linear.Linear, or type "],
+    "model.mixer=shor": ["got shor; did you mean short? ", ADD_IMPORT],
+    "loss.weights.rowss=1": ["unknown setting loss.weights.rowss; did you mean loss.weights.rows=1? ", ADD_IMPORT],
+    "loss.margin.floor=1": ["unknown setting loss.margin.floor; see: ", ADD_IMPORT],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "said"), [
-    ("absent", ("faulty.py, line 3: FileNotFoundError: ", "; this is a fault of your own file: its traceback is in ")),
-    ("number", ("the function of loss.weights.number returned float",)),
-    ("rows", ("the function of loss.weights.rows returned shape (8,)",)),
-])  # fmt: skip
 def test_a_fault_of_ones_own_file_is_named_as_one(
-    name: str, said: tuple[str, ...], here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(here))
     (here / "faulty.py").write_text(FAULTY)
-    words = ["sudoku-4x4", "--import", "faulty.py", f"loss.weights.{name}=1", f"data={sudoku_4x4}", *SHORT]
-    one_line(["train", *words], *said)
+    for typed, said in FAULTS.items():
+        words = ["sudoku-4x4", "--import", "faulty.py", f"data={sudoku_4x4}", *SHORT, "training.precision=fp32"]
+        one_line(["train", *words[: -1 if "bf16" in typed else None], *typed.split()], *said)
 
 
 def test_a_run_imports_nothing_by_itself(here: Path, sudoku_4x4: Path) -> None:
     words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=run", *SHORT, "--import", "my_term.py"]
-    output(words, f"next: python evaluate.py run --import {here / 'my_term.py'}")
+    idle = "loss.drift.least=0.2 changes nothing in this training: loss.weights.drift=0\n"
+    output([*words, "loss.drift.least=0.2"], idle, f"next: python evaluate.py run --import {here / 'my_term.py'}")
     plugins.IMPORTED.clear()
     refusal("train run=run --resume", f"may change what is trained: add --import {here / 'my_term.py'}")
     record = json.loads(Path("run/config.json").read_text())

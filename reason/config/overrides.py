@@ -20,7 +20,7 @@ from reason.errors import ConfigError
 from reason.files import read_json
 from reason.losses import TERMS
 from reason.models import FAMILIES, has_family
-from reason.plugins import IMPORTED, installed
+from reason.plugins import ADD_IMPORT, IMPORTED, installed
 from reason.settings.base import BaseConfig
 from reason.settings.base import leaves as leaves
 
@@ -197,11 +197,12 @@ def _unknown_key(key: str, tree: dict[str, Any], typed: str = "") -> str:
     for other, (settings, _) in FAMILIES.items():
         if other != family and section == "model" and rest in settings.model_fields:
             return f"unknown setting {key}: a {other} model has it, and this one is {family}"
+    own = ADD_IMPORT if section in ("loss", "model") else ""  # a file may define settings of both
     if (near := nearest_setting(key, tree)) is not None:
-        return f"unknown setting {key}; did you mean {near}{typed}?"
+        return f"unknown setting {key}; did you mean {near}{typed}? {own}".rstrip()
     sections = [name for name in tree if isinstance(tree[name], dict)]
     if section in sections:
-        return f"unknown setting {key}; see: python train.py --help {section}; {installed()}"
+        return f"unknown setting {key}; see: python train.py --help {section}; {installed()}; {own}".rstrip("; ")
     return f"unknown setting {key}; sections are {', '.join(sections)}"
 
 
@@ -212,7 +213,9 @@ def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
     short = "".join(word[:1] for word in last.split("_"))  # lr of learning_rate
     if alike := [name for name in known if name.rpartition(".")[2] in (last, short)]:
         return difflib.get_close_matches(key.lower(), alike, n=1, cutoff=0)[0]
-    section = f"{key.partition('.')[0]}."  # where it is right it says nothing of the spelling
+    section = f"{key.rpartition('.')[0]}."  # where it is right it says nothing of the spelling
+    if not any(name.startswith(section) for name in known):
+        section = f"{key.partition('.')[0]}."
     inside = [name.removeprefix(section) for name in known if name.startswith(section)]
     near = difflib.get_close_matches(key.removeprefix(section if inside else ""), inside or known, n=1, cutoff=0.7)
     return f"{section if inside else ''}{near[0]}" if near else None
@@ -267,7 +270,8 @@ def read_config(path: Path | str) -> Config:
             mend = f"of a checkpoint of HRM or TRM, `reason import-weights {path.parent}` makes one"
         raise ConfigError(f"no run at {path.parent}: {path} is missing; {mend}") from None
     except ConfigError as error:
-        made = f"; the run was made with --import {missing}" if missing else ""
-        raise ConfigError((str(error) if str(path) in str(error) else f"{path}: {error}") + made) from None
+        said = str(error) if str(path) in str(error) else f"{path}: {error}"
+        made = f"; the run was made with --import {missing}"
+        raise ConfigError(said.removesuffix(ADD_IMPORT).rstrip("; ") + made if missing else said) from None
     except (AttributeError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is not a run's config ({error!r}); is the folder a run?") from None

@@ -6,6 +6,7 @@ A study is a Consumer and a Section, both listed in reason/evaluation/suite.py, 
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import time
 import warnings
@@ -27,6 +28,7 @@ from reason.losses.lm import Likelihood
 from reason.models.base import IGNORE, Readout, Reasoner, Shape, State
 from reason.models.states import mapped, rows_of
 from reason.nn.dtypes import finite
+from reason.plugins import defined
 from reason.rollout import Clues, StepRecord, unroll
 from reason.settings.rollout import Halting
 from reason.training.generators import seeded
@@ -57,13 +59,13 @@ Columns = Mapping[str, np.ndarray]  # name → array; the last axis is puzzles (
 class Consumer:
     """One evaluation: it processes the step records of a pass and returns results."""
 
-    steps = 0  # number of steps of each batch that it observes, from the first on
     cost = ""  # its cost beyond the one pass, as text
     place = 0  # fixed order of consumers, so that random draws do not depend on the order of loading
 
     def __init__(self, evaluator: Evaluator):
         """Take what is needed of the settings; ConfigError where model, set or setting cannot be evaluated so."""
         self.evaluator = evaluator
+        self.steps = evaluator.steps  # of each batch it observes so many, from the first on
 
     def observe(self, record: StepRecord) -> Columns | None:
         """Process steps 1 … `steps` of a batch; at the last step, return the columns to keep, as numpy arrays."""
@@ -107,7 +109,7 @@ class Accuracy(Consumer):
 
     def __init__(self, evaluator: Evaluator, first: int = 1):
         super().__init__(evaluator)
-        self.steps, self.first = evaluator.steps, first
+        self.first = first
         self._kept = StepColumns(self.steps - first + 1)
 
     def observe(self, record: StepRecord) -> Columns | None:
@@ -297,7 +299,13 @@ def evaluate(evaluator: Evaluator, consumers: list[Consumer]) -> dict[str, Any]:
         found: dict[str, Any] = {"puzzles": puzzles, "unscored": asked - puzzles, "seconds": seconds}
         with torch.compiler.set_stance("force_eager"):  # few puzzles or shrinking batches: the shapes change each time
             for consumer in consumers:
-                found |= consumer.result(seen)
+                for key, value in consumer.result(seen).items():
+                    try:
+                        json.dumps(value)
+                    except (TypeError, ValueError) as error:
+                        told = f"{key} is not JSON ({error}); return lists and numbers, of an array its tolist()"
+                        raise ConfigError(f"{defined(type(consumer))}.result: {told}") from None
+                    found[key] = value
     return finite(found)
 
 

@@ -15,8 +15,9 @@ from reason.losses.halting import halt_loss, halting_head, next_value, q_continu
 from reason.losses.lm import Likelihood, Reduction, lm_loss
 from reason.losses.repulsion import repulsion_x, repulsion_z
 from reason.losses.stability import rh_stable_z, rh_unstable_x
+from reason.plugins import defined
 from reason.rollout import Unroll
-from reason.settings.base import BaseConfig, Need, TabledConfig
+from reason.settings.base import BaseConfig, Need, TabledConfig, leaves
 from reason.settings.schedules import ScheduleConfig
 
 if TYPE_CHECKING:
@@ -93,6 +94,13 @@ class LossConfig(TabledConfig):
         return [name for name, weight in self.weights if weight]
 
     @property
+    def idle(self) -> dict[str, str]:
+        """The own settings of terms whose weight is 0, too."""
+        off = [name for name, weight in self.weights if not weight and TERMS[name].section]
+        own = {f"{name}.{key}": f"weights.{name}=0" for name in off for key in leaves(getattr(self, name).model_dump())}
+        return super().idle | own
+
+    @property
     def convex(self) -> list[str]:
         """The present terms whose λ is taken from LM's weight (STARS eq. 4): their own section has `convex`, true."""
         return [name for name in self.present if getattr(getattr(self, name, None), "convex", False)]
@@ -140,15 +148,22 @@ TERMS: dict[str, Term] = {  # a term of one's own is one entry more
 
 
 def evaluate_terms(unroll: Unroll, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:
-    """The named terms, each a float32 scalar; ConfigError where a function returned something else than one number."""
-    terms = {}
-    for name in names:
-        term = TERMS[name].function(unroll, *config.arguments(name))
-        if not isinstance(term, Tensor) or term.ndim:
-            got = f"shape {tuple(term.shape)}" if isinstance(term, Tensor) else type(term).__name__
-            raise ConfigError(f"the function of loss.weights.{name} returned {got}; a tensor without dimensions is due")
-        terms[name] = term.float()
-    return terms
+    """The named terms, each a float32 scalar; ConfigError where a function returns something else, or no gradient."""
+    terms = {name: TERMS[name].function(unroll, *config.arguments(name)) for name in names}
+    for name, term in terms.items():
+        if fault := _fault(term, unroll):
+            raise ConfigError(f"{defined(TERMS[name].function)} returned {fault}, or type loss.weights.{name}=0")
+    return {name: term.float() for name, term in terms.items()}
+
+
+def _fault(term: object, unroll: Unroll) -> str | None:
+    if not isinstance(term, Tensor) or term.ndim:
+        got = f"a tensor of shape {tuple(term.shape)}" if isinstance(term, Tensor) else f"{term!r}"
+        return f"{got}; it must return a scalar tensor: unroll.row_mean(rows) of rows (B,)"
+    frozen = (not parameter.requires_grad for parameter in unroll.model.parameters())  # a frozen x̂ has no gradient
+    if term.requires_grad or not torch.is_grad_enabled() or any(frozen):
+        return None
+    return f"{term.item():g} without a gradient; leave out detach(), item() and argmax"
 
 
 def weighted_sum(terms: Mapping[str, Tensor], weights: Mapping[str, float | Tensor]) -> Tensor:

@@ -198,6 +198,9 @@ class Reasoner(nn.Module, ABC):
         """Whether the model can, after `add_shape`, read puzzles of this shape."""
         return shape == self.shape
 
+    def check_mixer(self, context: Context) -> None:
+        """Raise ConfigError where the mixer, which may be the user's own, does not return what is added to h."""
+
     def add_shape(self, shape: Shape) -> None:
         """Accept puzzles of a shape that the model `reads`, in addition to the shape that it was built for."""
 

@@ -19,6 +19,7 @@ from reason.models.base import Reasoner, Shape
 from reason.models.mixing import MIXERS, OTHER_TOKENS, MixingConfig
 from reason.nn.geometry import Geometry, factored, incidence, pooling
 from reason.nn.rope import rotary_2d_table, rotary_table
+from reason.plugins import defined
 
 IMPOSSIBLE = -1e4  # the logit of a token that a cell cannot hold; bfloat16 and float16 hold it
 
@@ -175,6 +176,28 @@ class LaidOut(Reasoner):
                 "its size, or let it take their set first, which is run.accept(DIR) of a loaded run"
             )
         return known[0]
+
+    def check_mixer(self, context: Context) -> None:
+        """Call the first mixer once, on one puzzle."""
+        name, one = self.mixing.mixer, context.rows(slice(1))
+        if name not in MIXERS:
+            return
+        mixer: Any = next(part.mixer for part in self.modules() if hasattr(part, "mixer"))
+        h = torch.zeros_like(one.x)
+        try:
+            with self.autocast():
+                mixed = mixer(h, one.geometry)
+        except RuntimeError as error:
+            if h.dtype == torch.float32 or "type" not in str(error):
+                raise
+            fault = f"fails ({str(error).splitlines()[0]})"
+        else:
+            if mixed.shape == h.shape and torch.promote_types(mixed.dtype, h.dtype) == h.dtype:
+                return
+            fault = f"returns {mixed.dtype} of shape {tuple(mixed.shape)}; the type and the shape of h are needed"
+        mend = "" if h.dtype == torch.float32 else ": use reason.nn.linear.Linear, or type training.precision=fp32"
+        called = f"model.mixer={name}, called with h in {h.dtype} of shape {tuple(h.shape)}"
+        raise ConfigError(f"{defined(type(mixer))} ({called}) {fault}{mend}")
 
     def _known(self) -> list[Layout]:
         return list(self.layouts)  # type: ignore[arg-type]

@@ -14,11 +14,13 @@ from pydantic import Field, field_validator
 from pydantic.fields import FieldInfo
 from torch import nn
 
+from datasets_gen.plugins import nearest
+from reason.errors import ConfigError
 from reason.models.base import ModelConfig, Shape
 from reason.nn.groups import GroupMixer
 from reason.nn.local import LocalMixer, Neighbourhood
 from reason.nn.mlp import Activation
-from reason.plugins import installed
+from reason.plugins import ADD_IMPORT, defined, installed
 from reason.settings.base import When
 
 Positions = Literal["none", "rotary", "rotary-2d", "learned"]
@@ -105,7 +107,9 @@ class MixingConfig(ModelConfig):
     @classmethod
     def _known(cls, mixer: str) -> str:
         if mixer not in OTHERS | MIXERS:
-            raise ValueError(f"a mixer is {', '.join(OTHERS | MIXERS)}; got {mixer}; {installed()}")
+            known = OTHERS | MIXERS
+            hint = f"{nearest(mixer, known)}{installed()}; {ADD_IMPORT}"
+            raise ValueError(f"a mixer is {', '.join(known)}; got {mixer}; {hint}")
         return mixer
 
     @classmethod
@@ -213,6 +217,14 @@ def check_mixing(c: MixingConfig) -> None:
         raise ValueError(f"symbols=true is for messages in groups, not for {c.mixer}: type model.mixer=groups")
     if c.mixer in MIXERS and inner_of(c) < 1:
         raise ValueError(f"expansion {c.expansion:g} leaves no inner width: type model.expansion=1")
+
+
+def mixer_of(c: MixingConfig, shape: Shape) -> nn.Module:
+    """A new mixer along the structure; ConfigError where it has no layer `out`, whose weight others read."""
+    mixer = MIXERS[c.mixer].build(c, shape)
+    if not isinstance(getattr(getattr(mixer, "out", None), "weight", None), nn.Parameter):
+        raise ConfigError(f"{defined(type(mixer))} has no `out`: name the last Linear of model.mixer={c.mixer} so")
+    return mixer
 
 
 def inner_of(c: MixingConfig) -> int:

@@ -22,7 +22,7 @@ from reason.context import Context
 from reason.dynamics.integrate import Noise, euler_maruyama, integrate, normal_like
 from reason.models.base import Batch, MapKind, Readout, Shape
 from reason.models.layout import LaidOut, masked
-from reason.models.mixing import MIXERS
+from reason.models.mixing import MIXERS, mixer_of
 from reason.models.recursion import (
     Cycles,
     Move,
@@ -77,7 +77,7 @@ class RecursiveModel(LaidOut):
         c, blocks = self.config, list[Block | StructuredBlock]()
         for _ in range(c.num_layers):
             if c.mixer in MIXERS:
-                blocks.append(StructuredBlock(MIXERS[c.mixer].build(c, self.shape)))
+                blocks.append(StructuredBlock(mixer_of(c, self.shape)))
             else:
                 length = c.positions_of(self.shape)
                 blocks.append(Block(c.hidden_size, length, c.mixer, c.num_heads, c.expansion, c.activation))

@@ -1,7 +1,5 @@
-"""One pass for all consumers: its numbers, who is stepped, what is random, compiled, and one's own consumer."""
+"""One pass for all consumers: its numbers, who is stepped, what is random and compiled."""
 
-import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from evaluators import counting, evaluator_of, read, small
-from rich.console import Console
 
 from datasets_gen.structure import Structure
 from reason.config.describe import halting_read
@@ -19,15 +16,14 @@ from reason.config.overrides import derive
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import STUDIES, EvaluationConfig, Study
-from reason.evaluation.evaluator import Columns, Consumer, Evaluator, PuzzleSeeds, StepColumns, default_steps, evaluate
+from reason.evaluation.evaluator import Columns, Evaluator, PuzzleSeeds, default_steps, evaluate
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.studies.by_step import Rules, halt_signal
-from reason.evaluation.suite import CONSUMERS, SECTIONS, consumers_of, print_results, write_report
+from reason.evaluation.suite import CONSUMERS, consumers_of
 from reason.models.base import Readout, Reasoner, Shape
 from reason.presets import preset
-from reason.report.chart import Chart
-from reason.report.section import Section, Table, shown_steps, wilson_interval
-from reason.rollout import StepRecord, exact_logit, unroll
+from reason.report.section import shown_steps, wilson_interval
+from reason.rollout import exact_logit, unroll
 from reason.training.accelerate import compile_networks
 from reason.training.world import World
 
@@ -169,56 +165,6 @@ def test_what_is_random_comes_from_the_seed(trained: Trained) -> None:
         assert torch.equal(torch.rand(3), expected)
     assert found[0] == found[1]
     assert found[0] != found[2]
-
-
-class Norms(Consumer):
-    """A consumer of one's own: the mean norm of the state's first part after the first two steps."""
-
-    cost = "norms: nothing"
-
-    def __init__(self, evaluator: Evaluator):
-        super().__init__(evaluator)
-        self.steps, self.kept = 2, StepColumns(2)
-
-    def observe(self, record: StepRecord) -> Columns | None:
-        self.kept.add({"norm": record.state[0].flatten(1).norm(dim=1)})
-        return self.kept.take() if record.step == self.steps else None
-
-    def result(self, seen: Columns) -> dict[str, Any]:
-        return {"norms": seen["norm"].mean(1).tolist()}
-
-
-NORMS = Section(
-    "norms",
-    "How large states are",
-    lambda results: [Table("norms by step", ("step", "norm"), [["1", f"{results['norms'][0]:.6f}"]])],
-    {"norms": lambda results: [Chart("norm", "by step", lambda axes: axes.plot(results["norms"]))]},
-    lambda _: "Of the first part.",
-)
-
-
-def test_a_consumer_of_ones_own_takes_every_road(
-    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One class, one section, two entries: results.json, terminal, page and PNG have it."""
-    model, data = trained
-    monkeypatch.setattr("reason.evaluation.suite.CONSUMERS", CONSUMERS | {Norms: lambda _: True})
-    monkeypatch.setattr("reason.evaluation.suite.SECTIONS", (*SECTIONS, NORMS))
-    results = read(model, data, 4)
-    with torch.no_grad():
-        records = list(unroll(model, data.take(torch.arange(len(data))), 2))
-    expected = [record.state[0].flatten(1).norm(dim=1).mean().item() for record in records]
-    assert results["norms"] == pytest.approx(expected)
-    write_report(tmp_path, results)
-    console = Console(record=True, width=80)
-    print_results(results, console)
-    said, page = console.export_text(), (tmp_path / "report.html").read_text()
-    number = f"{expected[0]:.6f}"
-    assert re.search(rf"norms by step(.|\n)*{number}", said)
-    assert json.loads((tmp_path / "results.json").read_text())["norms"] == results["norms"]
-    for words in ("How large states are", number, "Of the first part."):
-        assert words in page
-    assert (tmp_path / "norms.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_studies_are_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

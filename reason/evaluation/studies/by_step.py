@@ -81,7 +81,7 @@ class Signals(Consumer):
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
-        self.steps, self._kept = evaluator.steps, StepColumns(evaluator.steps)
+        self._kept = StepColumns(self.steps)
 
     def observe(self, record: StepRecord) -> Columns | None:
         """Keep what a step says of itself."""

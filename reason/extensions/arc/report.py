@@ -28,7 +28,6 @@ class Votes(Consumer):
         names = evaluator.data.directory / "identifiers.json"
         if not names.is_file():  # before the work, not after it
             raise ConfigError(f"{names} is missing; ARC's votes read the task names there")
-        self.steps = evaluator.steps
         self.at = sorted({min(evaluator.trained_steps, self.steps), self.steps})
         self._kept: list[tuple[Tensor, Tensor]] = []
 

@@ -27,7 +27,7 @@ from reason.extensions.looped.layers import (
 )
 from reason.models.base import Batch, MapKind, Readout, Shape
 from reason.models.layout import LaidOut, masked
-from reason.models.mixing import MIXERS, MixingConfig, Positions, check_mixing, inner_of
+from reason.models.mixing import MIXERS, MixingConfig, Positions, check_mixing, inner_of, mixer_of
 from reason.nn.block import sequence_first
 from reason.nn.linear import Embedding
 from reason.settings.base import Resumable, require
@@ -160,7 +160,7 @@ class LoopedModel(LaidOut):
             return TransformerBlock(
                 c.hidden_size, c.num_heads, inner_of(c), c.block, c.norm_placement, c.norm, c.causal, c.init_std
             )
-        return StructuredLayer(MIXERS[c.mixer].build(c, self.shape), c.block, c.norm_placement, c.norm)
+        return StructuredLayer(mixer_of(c, self.shape), c.block, c.norm_placement, c.norm)
 
     def _dropout(self) -> float:
         return self.config.dropout if self.training else 0.0

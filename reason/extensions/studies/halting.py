@@ -79,7 +79,7 @@ class HaltingHead(Consumer):
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
-        self.steps, self._kept = evaluator.steps, StepColumns(evaluator.steps)
+        self._kept = StepColumns(self.steps)
 
     def observe(self, record: StepRecord) -> Columns | None:
         """Keep the logit of a step, where a head is trained."""

@@ -140,7 +140,7 @@ class Policies(Consumer):
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
-        self.steps, self._kept = evaluator.steps, StepColumns(evaluator.steps)
+        self._kept = StepColumns(self.steps)
         self._stays: Any = None  # of an exit gate: (B, S) ln Π(1 − λ) so far
 
     def observe(self, record: StepRecord) -> Columns | None:

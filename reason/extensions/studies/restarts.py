@@ -53,7 +53,6 @@ class Restarts(Consumer):
         super().__init__(evaluator)
         puzzle, (asked, _, vary) = evaluator.puzzle, evaluator.settings.asked["restarts"].partition(":")
         symmetry = None if puzzle is None else puzzle.symmetry
-        self.steps = evaluator.steps
         if symmetry is None and vary == "symmetry":
             raise ConfigError(f"restarts={asked}:symmetry: this puzzle has no symmetry; type restarts={asked}:initial")
         self.counts: dict[Variation, int] = {}  # of restarts, the pass itself included

@@ -53,10 +53,9 @@ def answer(
 class Caches(Consumer):
     """`caches` (ways, 3, batches): sums of exact, CE and bytes; each way a decoding of every puzzle."""
 
-    steps = 1
-
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
+        self.steps = 1
         self.cost = f"caches: {len(WAYS)} greedy decodings of {len(evaluator.examples):,} puzzles"
 
     def observe(self, record: StepRecord) -> Columns | None:
