@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from pydantic import Field, model_validator
@@ -36,13 +36,29 @@ class Term(NamedTuple):
     trains: str = ""  # the value of a Readout that it trains: q_halt, q_continue, gate
 
 
+TERMS: dict[str, Term] = {  # a term of one's own is one entry more
+    "lm": Term(lm_loss, "cross-entropy of the cells", weight=1.0, settings=("likelihood", "reduction")),
+    "q_halt": Term(
+        halt_loss, "BCE of q_halt against 'row exact'", weight=0.5, needs=halting_head, trains="q_halt"),
+    "q_continue": Term(
+        q_continue_loss, "HRM's BCE of q_continue against its bootstrapped target", needs=next_value,
+        trains="q_continue"),
+    "equil_x": Term(equilibrium_x, "x̂ as a fixed point (CMM: 1)", needs=maps),
+    "equil_z": Term(equilibrium_z, "the solution z_H as a fixed point (CMM: 1)", needs=maps),
+    "rh_unstable_x": Term(
+        rh_unstable_x, "Routh-Hurwitz: x̂ unstable, judged by the trace only (CMM: 10)", settings=("rows",),
+        needs=maps),
+    "rh_stable_z": Term(
+        rh_stable_z, "Routh-Hurwitz: z_H stable, judged by the trace only (CMM: 1e4)", settings=("rows",), needs=maps),
+    "rep_x": Term(repulsion_x, "encoded puzzles x̂ repel each other (CMM: 1e3)"),
+    "rep_z": Term(repulsion_z, "high states z_H repel each other (CMM: 1e3)"),
+}  # fmt: skip
+
+
 class LossWeights(TabledConfig):
     """λ of each term of TERMS; 0 leaves it out, at no cost."""
 
-    @classmethod
-    def entries(cls) -> Mapping[str, Term]:
-        """The loss terms."""
-        return TERMS
+    entries: ClassVar = TERMS
 
     @classmethod
     def fields_of(cls, name: str, term: Term) -> dict[str, tuple[Any, Any]]:
@@ -53,6 +69,7 @@ class LossWeights(TabledConfig):
 class LossConfig(TabledConfig):
     """The loss terms, their weights and their settings; a section for each term that has settings of its own."""
 
+    entries: ClassVar = TERMS
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
     reduction: Reduction = Field(
         "row",
@@ -68,11 +85,6 @@ class LossConfig(TabledConfig):
     schedules: dict[str, ScheduleConfig] = Field(
         {}, description='schedule of a term\'s weight: {"TERM": {"kind": …}}, with the keys of optimizer.schedule'
     )
-
-    @classmethod
-    def entries(cls) -> Mapping[str, Term]:
-        """The loss terms."""
-        return TERMS
 
     @classmethod
     def fields_of(cls, name: str, term: Term) -> dict[str, tuple[Any, Any]]:
@@ -126,25 +138,6 @@ class LossConfig(TabledConfig):
         if "lm" in weights:
             weights["lm"] *= 1 - sum(weights.get(name, 0.0) for name in self.convex)
         return weights
-
-
-TERMS: dict[str, Term] = {  # a term of one's own is one entry more
-    "lm": Term(lm_loss, "cross-entropy of the cells", weight=1.0, settings=("likelihood", "reduction")),
-    "q_halt": Term(
-        halt_loss, "BCE of q_halt against 'row exact'", weight=0.5, needs=halting_head, trains="q_halt"),
-    "q_continue": Term(
-        q_continue_loss, "HRM's BCE of q_continue against its bootstrapped target", needs=next_value,
-        trains="q_continue"),
-    "equil_x": Term(equilibrium_x, "x̂ as a fixed point (CMM: 1)", needs=maps),
-    "equil_z": Term(equilibrium_z, "the solution z_H as a fixed point (CMM: 1)", needs=maps),
-    "rh_unstable_x": Term(
-        rh_unstable_x, "Routh-Hurwitz: x̂ unstable, judged by the trace only (CMM: 10)", settings=("rows",),
-        needs=maps),
-    "rh_stable_z": Term(
-        rh_stable_z, "Routh-Hurwitz: z_H stable, judged by the trace only (CMM: 1e4)", settings=("rows",), needs=maps),
-    "rep_x": Term(repulsion_x, "encoded puzzles x̂ repel each other (CMM: 1e3)"),
-    "rep_z": Term(repulsion_z, "high states z_H repel each other (CMM: 1e3)"),
-}  # fmt: skip
 
 
 def evaluate_terms(unroll: Unroll, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:

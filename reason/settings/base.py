@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, create_model, model_validator
 from pydantic.fields import FieldInfo
@@ -83,10 +84,7 @@ class TabledConfig(BaseConfig):
         def __getattr__(self, name: str) -> Any:
             """The value of a setting of the table."""
 
-    @classmethod
-    def entries(cls) -> Mapping[str, Any]:
-        """The table."""
-        raise NotImplementedError
+    entries: ClassVar[Mapping[str, Any]]  # the table
 
     @classmethod
     def fields_of(cls, name: str, entry: Any) -> dict[str, tuple[Any, Any]]:
@@ -96,7 +94,7 @@ class TabledConfig(BaseConfig):
     @classmethod
     def settings(cls) -> dict[str, FieldInfo]:
         """The settings of the class, then those of the table as it is now."""
-        return {**cls.model_fields, **_tabled(cls).model_fields}
+        return {**cls.model_fields, **_tabled(cls, tuple(cls.entries.items())).model_fields}
 
     @model_validator(mode="before")
     @classmethod
@@ -106,22 +104,17 @@ class TabledConfig(BaseConfig):
         own = {key: value for key, value in given.items() if key in cls.model_fields}
         others = {key: value for key, value in given.items() if key not in own}
         strict = (info.context or {}).get("strict")
-        return own | dict(_tabled(cls).model_validate(others, strict=strict, context=info.context))
+        table = _tabled(cls, tuple(cls.entries.items()))
+        return own | dict(table.model_validate(others, strict=strict, context=info.context))
 
 
-_TABLED: dict[type[TabledConfig], tuple[list[Any], type[BaseConfig]]] = {}  # making the settings takes milliseconds
-
-
-def _tabled(section: type[TabledConfig]) -> type[BaseConfig]:
-    """The settings of a table's entries as a section, made anew where the table has changed."""
-    entries = list(section.entries().items())
-    known = _TABLED.get(section)
-    if known is None or known[0] != entries:
-        fields: dict[str, Any] = {}
-        for entry in entries:
-            fields |= section.fields_of(*entry)
-        known = _TABLED[section] = entries, create_model(section.__name__, __base__=BaseConfig, **fields)
-    return known[1]
+@lru_cache
+def _tabled(section: type[TabledConfig], entries: tuple[tuple[str, Any], ...]) -> type[BaseConfig]:
+    """The settings of a table's entries as a section; making them takes milliseconds."""
+    fields: dict[str, Any] = {}
+    for entry in entries:
+        fields |= section.fields_of(*entry)
+    return create_model(section.__name__, __base__=BaseConfig, **fields)
 
 
 def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:

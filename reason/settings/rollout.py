@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -46,6 +45,7 @@ ROLLOUT_SECTIONS: dict[str, type[BaseConfig]] = {"loops": LoopsConfig}  # extens
 class RolloutConfig(TabledConfig):
     """Supervision steps, accumulation, carry, halting and loops."""
 
+    entries: ClassVar = ROLLOUT_SECTIONS
     supervision_steps: int = Field(
         16, ge=1, le=100_000, description="N_super: maximum number of supervision steps per puzzle"
     )
@@ -74,11 +74,6 @@ class RolloutConfig(TabledConfig):
         description="whether row i begins its first puzzle at m = i mod N_super, so that rows halt one after the other "
         "and every optimizer step sees new puzzles (ours); else all rows begin together at m = 0",
     )
-
-    @classmethod
-    def entries(cls) -> Mapping[str, type[BaseConfig]]:
-        """The sections."""
-        return ROLLOUT_SECTIONS
 
     @classmethod
     def fields_of(cls, name: str, section: type[BaseConfig]) -> dict[str, tuple[Any, Any]]:
