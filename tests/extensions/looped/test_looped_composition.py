@@ -69,12 +69,12 @@ def test_other_models_with_these_terms(model: str, tiny: Config, tmp_path: Path)
 LOOPED: dict[str, Any] = {"causal": False, "dropout": 0, "between": ("injection",), "init_std": 0.3}
 structured.FAMILIES["looped"] = lambda settings: LoopedConfig(**LOOPED | settings)
 mixed.MODELS["looped"] = LoopedConfig(hidden_size=16, num_heads=2, prelude=1, coda=1, dropout=0)
-SIZES = [structured.GROUPS, structured.SYMBOLS, structured.LOCAL, structured.ROTARY]
+MIXED = [structured.GROUPS, structured.SYMBOLS, structured.LOCAL, structured.ROTARY]
 OF_THE_CORE = [
-    *((structured.test_moving_rows_within_bands_moves_the_logits, settings) for settings in SIZES[:2]),
+    *((structured.test_moving_rows_within_bands_moves_the_logits, settings) for settings in MIXED[:2]),
     (structured.test_renaming_symbols_renames_the_logits,),
     (structured.test_a_maze_inside_a_larger_walled_one_is_the_same_maze, {"neighbourhood": "von-neumann"}),
-    *((structured.test_one_module_serves_several_sizes, settings) for settings in SIZES),
+    *((structured.test_one_module_serves_several_sizes, settings) for settings in MIXED),
     (mixed.test_products_are_halved_and_states_are_not,),
     (mixed.test_jacobians_see_the_float32_map,),
 ]
