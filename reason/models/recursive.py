@@ -176,9 +176,9 @@ class RecursiveModel(LaidOut):
     def readout(self, state: RecursiveState, context: Context, step: int | None = None) -> Readout:
         """Cell logits from z_H without the prefix; q, in float32, from its first position (or the mean over cells)."""
         layout = self.layout(context)
-        positions = slice(self.prefix, self.prefix + layout.shape.seq_len * layout.symbols)
-        whole = state.z_h.shape[1] == positions.stop  # the gradient of a slice is a copy
-        cells = state.z_h if whole and not self.prefix else state.z_h[:, positions]
+        cells = state.z_h[:, self.prefix :] if self.prefix else state.z_h  # the gradient of a slice is a copy
+        if layout.of_any:  # without hidden booleans
+            cells = cells[:, : layout.shape.seq_len * layout.symbols]
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
         halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         read = rms_norm(cells) if self.config.readout == "norm" else cells

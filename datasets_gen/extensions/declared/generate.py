@@ -15,8 +15,9 @@ import numpy as np
 
 from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.extensions.declared.expressions import Instance
+from datasets_gen.extensions.declared.own import file_of, own_code
 from datasets_gen.extensions.declared.pages import page_named
-from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, Declared, Drawn, file_of, own_code, signature
+from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, Declared, Drawn, signature
 from datasets_gen.extensions.declared.relations import gather, partitioned, rows
 from datasets_gen.extensions.declared.rules import evaluate, named, renamable
 from datasets_gen.extensions.declared.solver import LIGHT, NoPuzzle, Solver, TooHard

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import dis
 import hashlib
 import re
-import sys
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -17,6 +13,7 @@ import numpy as np
 
 from datasets_gen.extensions.declared import shapes
 from datasets_gen.extensions.declared.expressions import Instance, instances
+from datasets_gen.extensions.declared.own import file_of, note, own_code
 from datasets_gen.extensions.declared.relations import IN_GROUPS, holds, listed, rows
 from datasets_gen.extensions.declared.rules import GRAPHS, check, constraint, cp, evaluate, named
 from datasets_gen.extensions.declared.solver import NoPuzzle, Solver
@@ -98,7 +95,7 @@ class Declared(Puzzle):
         for relation in () if structure is None else structure.relations:
             check(relation.rule, relation.name, relation.places)
         if puzzle.file and puzzle.name not in OWN:
-            _note(f"{puzzle.file} draws or reads this puzzle in its own way: add --import {puzzle.file}")
+            note(f"{puzzle.file} draws or reads this puzzle in its own way: add --import {puzzle.file}")
         return puzzle
 
     @property
@@ -494,49 +491,6 @@ def signature(question: np.ndarray, own: Iterable[Any], renamed: Sequence[int]) 
     tokens = [order.get(token, token) for token in tokens]
     text = repr((tokens, sorted(own))).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
-
-
-@contextlib.contextmanager
-def own_code(file: str) -> Iterator[None]:
-    """Name the line of a file that fails, and refuse what Python decides without CPMpy: `or` over constraints."""
-    comparison = cp.expressions.core.Comparison
-    known = comparison.__bool__
-
-    def decided(each: Any) -> bool:
-        frame = sys._getframe(1)
-        asks = dis.opname[frame.f_code.co_code[frame.f_lasti]]  # `in` and index(…) compare cells, and may
-        if frame.f_code.co_filename == file and ("JUMP" in asks or asks in ("UNARY_NOT", "TO_BOOL")):
-            raise TypeError(
-                f"Python decides `or`, `and`, `not`, `if` and `a < b < c` without a look at {each}: write a | b, "
-                "a & b, ~a, cp.any([a, b]) or cp.all([a, b]), each constraint in brackets"
-            )
-        return bool(known(each))
-
-    comparison.__bool__ = decided
-    try:
-        yield
-    except (DatasetError, NoPuzzle):
-        raise
-    except Exception as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-        if isinstance(error, SyntaxError) and error.filename == file:
-            lines.append(error.lineno)
-        if not lines:
-            raise
-        said = (str(error) or "without words").splitlines()[0]
-        raise DatasetError(f"{file}, line {lines[-1]}: {type(error).__name__}: {said}") from error
-    finally:
-        comparison.__bool__ = known
-
-
-def file_of(page: type[Declared]) -> str:
-    """The file of a class; "" where it has none."""
-    return getattr(sys.modules.get(page.__module__), "__file__", None) or ""
-
-
-@cache
-def _note(text: str) -> None:
-    print(f"note: {text}", file=sys.stderr)  # once
 
 
 def whole(word: str, what: str) -> int:

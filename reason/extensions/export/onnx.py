@@ -63,7 +63,7 @@ class Traced(nn.Module):
         self.sized = isinstance(model, LaidOut) and getattr(model.config, "mixer", None) == "local"
         self.layout, self.masks = context.layout, context.mask is not None
         if self.sized:
-            model.layout_of = lambda tokens: self.layout  # type: ignore[assignment]
+            model.layout_of = lambda tokens, shape=None: self.layout  # type: ignore[assignment]
 
     def flat(self, tensor: Tensor) -> Tensor:
         """(B, S, …); the rows and columns of the board are passed to the layout."""

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from datasets_gen.extensions.declared import Declared
-from datasets_gen.extensions.declared.puzzle import own_code
+from datasets_gen.extensions.declared.own import own_code
 from datasets_gen.layout import DatasetError
 
 
