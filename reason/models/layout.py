@@ -17,6 +17,7 @@ from reason.context import Context
 from reason.errors import ConfigError
 from reason.models.base import Reasoner, Shape
 from reason.models.mixing import MIXERS, OTHER_TOKENS, MixingConfig
+from reason.nn.block import StructuredBlock
 from reason.nn.geometry import Geometry, factored, incidence, pooling
 from reason.nn.rope import rotary_2d_table, rotary_table
 from reason.plugins import defined
@@ -179,25 +180,18 @@ class LaidOut(Reasoner):
 
     def check_mixer(self, context: Context) -> None:
         """Call the first mixer once, on one puzzle."""
-        name, one = self.mixing.mixer, context.rows(slice(1))
-        if name not in MIXERS:
+        mixer = next((part.mixer for part in self.modules() if isinstance(part, StructuredBlock)), None)
+        if mixer is None:
             return
-        mixer: Any = next(part.mixer for part in self.modules() if hasattr(part, "mixer"))
-        h = torch.zeros_like(one.x)
+        h = torch.zeros_like(context.x[:1])
         try:
             with self.autocast():
-                mixed = mixer(h, one.geometry)
+                got: object = tuple(mixer(h, context.rows(slice(1)).geometry).shape)
         except RuntimeError as error:
-            if h.dtype == torch.float32 or "type" not in str(error):
-                raise
-            fault = f"fails ({str(error).splitlines()[0]})"
-        else:
-            if mixed.shape == h.shape and torch.promote_types(mixed.dtype, h.dtype) == h.dtype:
-                return
-            fault = f"returns {mixed.dtype} of shape {tuple(mixed.shape)}; the type and the shape of h are needed"
-        mend = "" if h.dtype == torch.float32 else ": use reason.nn.linear.Linear, or type training.precision=fp32"
-        called = f"model.mixer={name}, called with h in {h.dtype} of shape {tuple(h.shape)}"
-        raise ConfigError(f"{defined(type(mixer))} ({called}) {fault}{mend}")
+            got = str(error).splitlines()[0]
+        if got != tuple(h.shape):
+            mend = "return h's shape, and compute in its type, as reason.nn.linear.Linear does"
+            raise ConfigError(f"{defined(type(mixer))}: for h in {h.dtype} of {tuple(h.shape)} it gave {got}; {mend}")
 
     def _known(self) -> list[Layout]:
         return list(self.layouts)  # type: ignore[arg-type]
