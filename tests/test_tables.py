@@ -127,8 +127,8 @@ def test_a_table_is_shown_as_the_paper_prints_it_and_a_row_with_what_is_ours(mon
     assert len(lines) == 14 + 1  # and a variant
     assert "91.5" in lines["cmm-6-13"]
     assert "2,520,578 (2.5M)" in lines["cmm-6-10"]
-    monkeypatch.setattr("reason.extensions.memory.estimate.hours", lambda config, shape: 1234.5)
-    said = "CMM table 11: λ_LM=10", "263,938 parameters for 900 cells", "about 1,234 hours here"
+    monkeypatch.setattr("reason.extensions.memory.estimate.hours", lambda config, shape: 234.5)
+    said = "CMM table 11: λ_LM=10", "263,938 parameters for 900 cells", "about 234 hours here"
     assert "an MLP over 900 cells" in output("presets cmm-11-1", *said)
 
 
