@@ -147,8 +147,8 @@ def _in_processes(
     held: dict[int, tuple[Result, Exception | None]] = {}  # answers that wait for an earlier one
     try:
         while True:
-            room = min(len(idle), AHEAD * processes - len(busy) - len(held))
-            for number, task in itertools.islice(numbered, room):
+            free = min(len(idle), AHEAD * processes - len(busy) - len(held))
+            for number, task in itertools.islice(numbered, free):
                 busy[pipe := idle.pop()] = number
                 with contextlib.suppress(OSError):  # a worker that is gone gives no answer, see below
                     pipe.send(task)

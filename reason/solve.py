@@ -145,9 +145,9 @@ def family_of_run(run: Path, config: Config) -> Puzzle:
     """
     shape = read_shape(run)
     try:
-        if config.data.directory is not None and getattr(config.model, "of_any", False):
-            for split in splits_of(config.data.directory)[:1]:
-                return puzzle_of(read_metadata(config.data.directory, split))
+        directory = config.data.directory
+        if config.model.of_any and directory is not None and (splits := splits_of(directory)):
+            return puzzle_of(read_metadata(directory, splits[0]))
         return family_of(read_record(run)["task"], shape.seq_len, shape.vocab_size, shape.structure)
     except (DatasetError, KeyError) as error:
         raise ConfigError(f"{run} was trained on a set of no known family; no puzzle can be typed: {error}") from None
@@ -185,7 +185,7 @@ def solve_text(
     puzzle = trained.sized(text)
     question, relations = puzzle.typed(text)
     # A board of the trained size has the structure that the training set declared, which may say more than the family.
-    own = puzzle == trained and not getattr(config.model, "of_any", False)
+    own = puzzle == trained and not config.model.of_any
     shape = model.shape if own else shape_of_puzzle(puzzle)
     device = next(model.parameters()).device
     if not model.reads(shape):

@@ -68,9 +68,7 @@ puzzle has several solutions or no symmetry, its most certain cell becomes a clu
 (studies=decimation=none turns this off). The exit status is 0 if the last answer satisfies the rules, and 1 if it
 does not or the puzzle is malformed."""
 
-SETTING = re.compile(
-    r"(steps|studies|device|data|(data|model|training|evaluation)\.[\w.]*)="
-)  # a sum may end in '=', too
+SETTING = re.compile(r"(steps|studies|device|data|(data|model|training|evaluation)\.[\w.]*)=")  # a sum may end in =
 READ = tuple(f"evaluation.{name}" for name in ("steps", "studies", "weights", "checkpoint"))
 SHORT = {"steps": "evaluation.steps", "studies": "evaluation.studies", "data": "data.directory"}
 FEW = 6  # boards that are all drawn
@@ -109,7 +107,7 @@ def main(argv: list[str]) -> int:
     puzzle = family_of_run(run, config)
     puzzles = _puzzles(Path(text), puzzle) if output else [_text(text)]
     device = pick_device(config.device)
-    read = (*READ, "data.directory") if getattr(config.model, "of_any", False) else READ
+    read = (*READ, "data.directory") if config.model.of_any else READ
     skipped = (key for key in pairs if key.startswith(("evaluation.", "data.")) and key not in read)
     unread = dict.fromkeys(skipped, f"reason solve only reads {', '.join(READ)}") | idle(config)
     for line in idle_lines(dict(pairs), unread, "this answer"):

@@ -116,6 +116,11 @@ class ModelConfig(BaseConfig):
     mixed_precision: ClassVar[bool] = False  # supports mixed precision (`autocast`)
 
     @property
+    def of_any(self) -> bool:
+        """Whether no weight depends on the set, so that one network reads sets of different kinds."""
+        return False
+
+    @property
     def takes_marks(self) -> bool:
         """Whether the head can have logits of marked tokens (`Shape.marks`)."""
         return False

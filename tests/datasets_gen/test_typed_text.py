@@ -133,7 +133,7 @@ def test_a_file_of_several_sudokus(text: str, tmp_path: Path) -> None:
     file = tmp_path / "all.txt"
     file.write_text(text)
     assert _puzzles(file, Sudoku(9)) == [BOARD, BOARD.replace("5", ".")]
-    file.write_text(f"# three\n{BOARD}\n{BOARD[1:]}\n{BOARD}\n")  # a line that is none spoils no other
+    file.write_text(f"# three\n{BOARD}\n{BOARD[1:]}\n{BOARD}\n")  # a broken line does not affect the others
     assert _puzzles(file, Sudoku(9)) == [BOARD, BOARD[1:], BOARD]
     with pytest.raises(DatasetError, match="2 puzzles; solve a file of several with --output"):
         Sudoku(9).parse(text)

@@ -55,7 +55,7 @@ class LinearMixer(nn.Module):
         plain = len(sums.features) - sums.weighted  # constraints whose terms weigh the same
         count = len(sums.features)
         plain = count - sums.weighted  # constraints whose terms weigh the same
-        read = (sums.read @ z).view(count + sums.weighted, -1, z.shape[-1])  # (M + W, B, D)
+        read = (sums.matrix @ z).view(count + sums.weighted, -1, z.shape[-1]) * sums.scale.to(z.dtype)  # (M + W, B, D)
         gates = self.read(read[:count]) + self.features(sums.features.to(z.dtype))
         if sums.weighted:
             gates = gates + pad(self.read_weighted(read[count:]), (0, 0, 0, 0, plain, 0))
@@ -63,4 +63,4 @@ class LinearMixer(nn.Module):
         answers = self.answer(messages)
         if sums.weighted:
             answers = torch.cat([answers, self.answer_weighted(messages[plain:])])  # (M + W, B, 2I)
-        return sums.answer @ (answers if z.ndim == 3 else answers.flatten(0, 1))
+        return sums.matrix.transposed @ (answers if z.ndim == 3 else answers.flatten(0, 1))

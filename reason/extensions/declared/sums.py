@@ -92,20 +92,20 @@ class Terms(NamedTuple):
     bounds: Tensor  # (B, M, 2): lo and hi
 
     def padded(self, longest: int) -> Terms:
-        """With room for `longest` terms."""
-        room = (0, longest - self.booleans.shape[-1])
-        return self._replace(booleans=pad(self.booleans, room, value=-1), weights=pad(self.weights, room))
+        """The same, padded to `longest` terms."""
+        more = (0, longest - self.booleans.shape[-1])
+        return self._replace(booleans=pad(self.booleans, more, value=-1), weights=pad(self.weights, more))
 
 
 class Sums(NamedTuple):
     """M constraints over N booleans; the terms of the last W differ in weight.
 
-    `read` has a row for each of the M, 1 for each of its n terms, and then one for each of the W, w over the largest
-    |w|; all over √n. `answer` is the transpose, without √n.
+    `matrix` has a row for each of the M, with 1 for each of its n terms, and then one for each of the W, with w over
+    the largest |w|.
     """
 
-    read: Sparse  # (M + W, N)
-    answer: Sparse  # (N, M + W)
+    matrix: Sparse  # (M + W, N)
+    scale: Tensor  # (M + W, B, 1): 1/√n
     features: Tensor  # (M, B, FEATURES)
     weighted: int  # W
 
@@ -120,16 +120,15 @@ class Sums(NamedTuple):
         column = torch.where(there, terms.booleans * batch + owner, shape[1])
         ratio = terms.weights.to(dtype) / terms.weights.abs().amax(-1, keepdim=True).clamp(min=1)
         size = there.sum(-1)
-        root = size.clamp(min=1).to(dtype).rsqrt()[..., None].expand_as(ratio)
+        root = size.clamp(min=1).to(dtype).rsqrt()
 
         def entries(all_terms: Tensor, of_weighted: Tensor) -> Tensor:
             return torch.cat([all_terms.flatten(), of_weighted[:, last].flatten()])
 
-        at = entries(row, row + weighted * batch), entries(column, column)
-        weights = entries(torch.ones_like(ratio), ratio)
-        read = Sparse.of(*at, weights * entries(root, root), shape)
-        answer = Sparse.of(*at, weights, shape).transposed
-        return cls(read, answer, features(terms, size).transpose(0, 1), weighted)
+        rows, columns = entries(row, row + weighted * batch), entries(column, column)
+        matrix = Sparse.of(rows, columns, entries(torch.ones_like(ratio), ratio), shape)
+        scale = torch.cat([root, root[:, last]], dim=1).T[..., None]
+        return cls(matrix, scale, features(terms, size).transpose(0, 1), weighted)
 
 
 def features(terms: Terms, size: Tensor) -> Tensor:
