@@ -98,16 +98,16 @@ class HaltingHead(Consumer):
             return {"halting": None}
         q = np.nan_to_num(seen["q_halt"].astype(np.float64), nan=-np.inf)  # a diverged state says nothing
         probability, exact = 1 / (1 + np.exp(-np.clip(q, -500, 500))), seen["exact"]
-        step, highest = min(self.evaluator.trained_steps, self.evaluator.steps), q.argmax(0)[None]
-        chosen = [np.take_along_axis(seen[name], highest, 0)[0] for name in ("exact", "valid") if name in seen]
+        step = min(self.evaluator.trained_steps, self.evaluator.steps)
+        best = [of_highest(q, seen[name]) for name in ("exact", "valid") if name in seen]
         return {
             "halting": {
                 "auc_by_step": [auc(scores, right) for scores, right in zip(q, exact, strict=True)],
                 "ece_by_step": [ece(p, right) for p, right in zip(probability, exact, strict=True)],
-                "exact_by_step": of_highest(q, exact).mean(1).tolist(),
+                "exact_by_step": best[0].mean(1).tolist(),
                 "step": step,
                 "reliability": reliability(probability[step - 1], exact[step - 1]),
-                "abstention": abstention(q.max(0), *chosen),
+                "abstention": abstention(q.max(0), *(by_step[-1] for by_step in best)),
             }
         }
 
