@@ -20,6 +20,7 @@ class UnknownPuzzle(DatasetError):
 
 FAMILIES: dict[str, Any] = {family.name: family for family in (Sudoku, Maze)}
 READERS: list[Callable[[Mapping[str, Any], Structure | None], Puzzle | None]] = []  # of a `task`, before FAMILIES
+NAMED: list[Callable[[str], Puzzle | None]] = []  # of a puzzle's name, or of the file that declares it
 PUBLISHED: dict[tuple[int, int], Puzzle] = {  # of the sets that come without a `task`
     (puzzle.seq_len, puzzle.vocab_size): puzzle for puzzle in (Sudoku(9), Maze(30))
 }
@@ -73,6 +74,14 @@ def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure:
         raise DatasetError(f"task {dict(task)} describes no {name}: {wrong[0]} is wrong; its settings are {kinds}")
     family: Puzzle = FAMILIES[name](**settings)
     return family
+
+
+def puzzle_named(name: str) -> Puzzle:
+    """A puzzle without a set, by its name or by the file that declares it."""
+    found = next((puzzle for puzzle in (read(name) for read in NAMED) if puzzle is not None), None)
+    if found is None:
+        raise DatasetError(f"{name} is neither the folder of a set nor a declared puzzle; {installed()}")
+    return found
 
 
 load_parts("puzzles")

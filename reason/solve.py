@@ -15,8 +15,9 @@ import torch
 
 from datasets_gen.layout import DatasetError, read_metadata, splits_of
 from datasets_gen.pictures import character_of
-from datasets_gen.puzzles import Puzzle, family_of, puzzle_of
+from datasets_gen.puzzles import Puzzle, family_of, puzzle_named, puzzle_of
 from reason.config.describe import halting_read
+from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.data import by_relation, draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
@@ -141,13 +142,15 @@ def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
 def family_of_run(run: Path, config: Config) -> Puzzle:
     """The family of the puzzles that a run was trained on; ConfigError where none can be typed.
 
-    A network for any puzzle reads those of the set that its config names.
+    A network for any puzzle reads those of the set, or of the declared puzzle, that its config names.
     """
     shape = read_shape(run)
     try:
         directory = config.data.directory
         if config.model.of_any and directory is not None and (splits := splits_of(directory)):
             return puzzle_of(read_metadata(directory, splits[0]))
+        if config.model.of_any and directory not in (None, read_config(run / "config.json").data.directory):
+            return puzzle_named(str(directory))
         return family_of(read_record(run)["task"], shape.seq_len, shape.vocab_size, shape.structure)
     except (DatasetError, KeyError) as error:
         raise ConfigError(f"{run} was trained on a set of no known family; no puzzle can be typed: {error}") from None

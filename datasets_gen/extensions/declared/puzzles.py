@@ -8,8 +8,11 @@ from typing import Any
 from datasets_gen.extensions.declared.pages import pages
 from datasets_gen.extensions.declared.puzzle import FACTS, OWN, Declared
 from datasets_gen.extensions.declared.text import FORMS
-from datasets_gen.puzzles import FAMILIES, READERS
+from datasets_gen.family import Puzzle
+from datasets_gen.puzzles import FAMILIES, NAMED, READERS
 from datasets_gen.structure import Structure
+
+SAMPLE = 4  # puzzles with every clue shown, which tell the relations of a page
 
 
 def of_task(task: Mapping[str, Any], structure: Structure | None) -> Declared | None:
@@ -21,5 +24,15 @@ def of_task(task: Mapping[str, Any], structure: Structure | None) -> Declared | 
     return page.of_task(task, structure) if issubclass(page, Declared) else None
 
 
+def named(name: str) -> Puzzle | None:
+    """The puzzle of a page, or of a file of one's own, with the relations of a sample; None: another word."""
+    if name not in pages() and not name.endswith(".py"):
+        return None
+    from datasets_gen.extensions.declared.generate import declared_splits
+
+    return declared_splits(name, {"train": SAMPLE}, clues=10**6, processes=1)[0]
+
+
 FAMILIES |= pages()
 READERS.append(of_task)
+NAMED.append(named)

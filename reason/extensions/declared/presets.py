@@ -7,6 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from datasets_gen.extensions.declared.pages import page_named
+from datasets_gen.extensions.declared.puzzles import SAMPLE
 from datasets_gen.layout import Split
 from datasets_gen.puzzles import Puzzle
 from reason.config.overrides import Changes, derive
@@ -15,7 +16,6 @@ from reason.data import shape_of_puzzle
 from reason.models.base import Shape
 from reason.presets import BASES, Preset, add_presets
 
-SAMPLE = 4  # puzzles that tell which relations a page has, for a preset's number of parameters
 NARROW: Changes = {"model.hidden_size": 32, "model.open_only": True}  # as sudoku-9x9
 PAGES: dict[str, tuple[int, Changes]] = {  # training puzzles, and what `declared_puzzle` is changed by
     "killer": (2500, {}),

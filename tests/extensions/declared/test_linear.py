@@ -264,8 +264,11 @@ def test_one_network_trains_on_sets_of_one_size_and_resumes_to_the_bit(tmp_path:
         metadata, split = read_split(directory, "test")
         puzzle, relations = puzzle_of(metadata), None if split.relations is None else split.relations[0]
         (tmp_path / "puzzle.txt").write_text(puzzle.draw(split.inputs[0], None, relations))
-        words = ["solve", str(tmp_path / "whole"), str(tmp_path / "puzzle.txt"), f"data={directory}", "steps=2"]
-        capsys.readouterr()
-        assert main([*words, "--restarts", "1", "--json"]) in (0, 1)
-        told = capsys.readouterr().out
-        assert json.loads(told)["exact"] is not None
+        words = ["solve", str(tmp_path / "whole"), str(tmp_path / "puzzle.txt"), "steps=2", "--restarts", "1", "--json"]
+        for data in [str(directory), "colouring"] if directory.name == "colouring" else [str(directory)]:
+            capsys.readouterr()
+            assert main([*words, f"data={data}"]) in (0, 1)
+            told = capsys.readouterr().out
+            assert json.loads(told)["exact"] is not None
+    assert main([*words, "data=colorings"]) == 1
+    assert "colorings is neither the folder of a set nor a declared puzzle" in capsys.readouterr().err
