@@ -18,19 +18,18 @@ from datasets_gen.layout import read_metadata, splits_of
 from datasets_gen.typed import Parser, quoted, typed
 from reason.config.overrides import as_typed, changes_between, override, split_arguments
 from reason.config.schema import Config
+from reason.data import shape_of
 from reason.errors import ConfigError
 from reason.extensions.original.weights import (
     OUR_SETTINGS,
     from_original,
     inferred,
     load_original,
-    original_name,
     refuse_contradiction,
 )
 from reason.extensions.original.words import puzzle_of_folder
 from reason.files import read_text
 from reason.models import RecursiveModel, build_model
-from reason.models.base import Shape
 from reason.presets import preset
 from reason.runs.directory import create_run, next_run, refuse_existing
 from reason.training.checkpoint import save_checkpoint
@@ -48,7 +47,6 @@ from the shapes, from all_config.yaml or config.json in the same folder (or `con
 type. Any other setting has the authors' default, and the command prints it. The precision is that of the file: float32
 if its initial states are float32."""
 
-_COMPARED = ("seq_len", "vocab_size", "num_puzzle_identifiers")
 _TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 SETTINGS = 1_000_000  # bytes of all_config.yaml, at most
 
@@ -63,10 +61,7 @@ def main(argv: list[str]) -> int:
     file = Path(words[0])
     directory, run_name, cells = (pairs.pop(key, None) for key in ("data", "run", "cells"))
     if run_name:
-        try:
-            refuse_existing(Path(run_name))
-        except ConfigError:
-            raise ConfigError(f"run={run_name} is taken already; name another folder") from None
+        refuse_existing(Path(run_name))
     weights, stated, taken = read_weights(file)
     metadata = read_metadata(directory, next(iter(splits_of(directory)), "test")) if directory else None
     config_of = dict(stated)
@@ -79,7 +74,7 @@ def main(argv: list[str]) -> int:
         config = override(_config(section, stated, directory, weights), pairs)
         learned = ours.get("puzzle_embedding.weight") if section["puzzle_emb_len"] else None
         if metadata:
-            found = Shape.model_construct(**{key: getattr(metadata, key) for key in _COMPARED})
+            found = shape_of(metadata)
             if (found.seq_len, found.vocab_size) != (shape.seq_len, shape.vocab_size):
                 raise ConfigError(
                     f"the weights are for {shape}, {directory} has {found}; name the set of their training: data=DIR"
@@ -93,8 +88,6 @@ def main(argv: list[str]) -> int:
         raise
     except (KeyError, IndexError, ValueError, TypeError, OverflowError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200]
-        if isinstance(error, KeyError) and str(error.args[0]).endswith(".weight"):
-            reason = f"weight {original_name(error.args[0])} is missing"
         raise ConfigError(f"{file} is no HRM or TRM, or states other settings than its own ({reason})") from None
     run = Path(run_name) if run_name else next_run("imported")
     create_run(run, config, shape, metadata.task if metadata else {}, sys.argv)
@@ -161,25 +154,16 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
             except yaml.MarkedYAMLError as error:
                 line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
                 raise ConfigError(f"{sibling}{line}: {error.problem}; mend it, or remove it") from None
-    with file.open("rb") as opened:
-        head = opened.read(40)
-    if head.startswith(b"version https://git-lfs"):
-        raise ConfigError(f"{file} is a Git LFS pointer, not the weights: git lfs pull")
     try:
         with warnings.catch_warnings(action="ignore"):  # of the pickle protocol, before the refusal
             loaded = load_file(file) if file.suffix == ".safetensors" else _load(file)
-    except ConfigError:
-        raise
     except Exception as error:  # a torn file makes torch and zipfile raise almost anything
-        torn = head[:2] in (b"", b"PK") or file.suffix == ".safetensors"  # torch.save writes a zip
-        if torn and not isinstance(error, pickle.UnpicklingError):
-            size = file.stat().st_size
-            raise ConfigError(f"{file} is cut off ({size:,} bytes); copy or download it again") from None
         reason = (str(error) or type(error).__name__).splitlines()[0]
         if isinstance(error, pickle.UnpicklingError):  # torch's words advise to unpickle it anyhow
             reason = "it holds more than names and values"
         raise ConfigError(
-            f"{file} cannot be read ({reason}); save the tensors: torch.save(model.state_dict(), FILE)"
+            f"{file} ({file.stat().st_size:,} bytes) cannot be read ({reason}); copy it again, a pointer by `git lfs "
+            "pull`, or save the tensors: torch.save(model.state_dict(), FILE)"
         ) from None
     within: dict[Any, Any] = loaded if isinstance(loaded, dict) else {}  # perhaps {"model": state_dict, "config": …}
     if isinstance(ema := within.get("ema"), dict) and isinstance(ema.get("shadow"), dict):  # EqR's
