@@ -12,22 +12,22 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from rich.console import Console
 
 from datasets_gen.layout import splits_of
 from datasets_gen.typed import Parser
 from reason.cli import guarded
-from reason.config.overrides import derive, field_of, read_config, split_arguments, typed_as
+from reason.config.overrides import override, read_config, split_arguments
 from reason.errors import ConfigError, first_fault
 from reason.extensions.ablation import slurm
 from reason.extensions.ablation.local import end_with_parent, why_ended, work_through
 from reason.extensions.ablation.report import NOTE, write_ablation
 from reason.extensions.ablation.variants import EVALUATION, PRESET, Ablation, Cell, cell_of, open_folder
-from reason.presets import TABLES, preset
+from reason.presets import TABLES
 from reason.report.section import Results, Table, view
 from reason.runs.build import resume, start
 from reason.runs.evaluation import evaluate_run
@@ -147,18 +147,11 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = (), as
     if as_published:
         printed = [(table.name, table.preset_name(row)) for table in TABLES for row in table.rows if not row.variant]
         presets = [each for name in presets for each in [row for of, row in printed if of == name] or [name]]
-    base = preset(presets[0]).config()
-    shared, varied = dict[str, object](), dict[str, tuple[object, ...]]()
-    for key, text in pairs.items():
-        first, *others = (_typed_value(key, each, base.model.kind) for each in _values(key, text))
-        if others:
-            varied[key] = tuple(dict.fromkeys([first, *others]))
-        else:
-            shared[key] = first
+    values = {key: tuple(dict.fromkeys(_values(key, text))) for key, text in pairs.items()}
+    shared = {key: found[0] for key, found in values.items() if len(found) == 1}
+    varied = {key: found for key, found in ({PRESET: tuple(presets)} | values).items() if len(found) > 1}
     evaluation = {key: shared.pop(key) for key in list(shared) if key.startswith("evaluation.")}
-    if len(presets) > 1:
-        varied = {PRESET: tuple(presets)} | varied
-    if seeds["seeds"] is None and all(len(found) == 1 for found in varied.values()):
+    if seeds["seeds"] is None and not varied:
         raise ConfigError(
             "nothing is varied: give a setting several values, model.h_cycles=2,1, the base first; "
             "or seeds=N for N seeds of one recipe"
@@ -174,17 +167,6 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = (), as
     except ValidationError as error:
         where, what, value = first_fault(error)
         raise ConfigError(f"{where}={value}: {what}") from None
-
-
-def _typed_value(key: str, text: str, family: str) -> object:
-    """What a command line says of one setting of a family's config; a text that does not fit stays a text."""
-    field = field_of(key.split("."), family)
-    value = typed_as(text, field)
-    kind: Any = Any if field is None else field.annotation
-    try:
-        return TypeAdapter(kind).validate_python(value)
-    except ValidationError:
-        return value
 
 
 def _values(key: str, text: str) -> list[str]:
@@ -229,9 +211,9 @@ def _worked(folder: Path, name: str) -> int:
                 trainer = start(cell.config, cell.run, held, make_data=False)
             trainer.train()
     if cell.trained():  # else it was stopped
-        config = derive(read_config(cell.run / "config.json"), ablation.evaluation)
+        config = override(read_config(cell.run / "config.json"), ablation.evaluation)
         for evaluation, directory in cell.missing(ablation).items():
-            read = config if directory is None else derive(config, {"data.directory": directory})
+            read = config if directory is None else override(config, {"data.directory": directory})
             evaluate_run(cell.run, read, evaluation)
     return 0
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from reason.config.describe import refuse_unreadable
-from reason.config.overrides import Changes, derive, value_text
+from reason.config.overrides import derive, override
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_json, written_beside
@@ -29,34 +29,30 @@ from reason.training.log import read_metrics
 SPEC = "ablation.json"
 EVALUATION = "ablation"  # the name of every run's evaluation on its own data
 PRESET = "preset"  # what is varied where several presets are named
+Pairs = dict[str, str]  # {"section.key": its value as it is typed}
 
 
 class Ablation(BaseModel):
-    """What is varied, and what all runs share."""
+    """What is varied, and what all runs share; values of settings are texts, as they are typed."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)  # earlier versions have written numbers
 
     preset: str
-    shared: Changes = {}
-    varied: dict[str, tuple[Any, ...]] = {}
+    shared: Pairs = {}
+    varied: dict[str, tuple[str, ...]] = {}
     seeds: int = Field(3, ge=1, le=1000)
     first_seed: int = Field(0, ge=0)
     one_at_a_time: bool = False
     as_published: bool = False  # each preset for its own number of epochs, not all for the base's puzzle-steps
-    evaluation: Changes = {}
+    evaluation: Pairs = {}
     also_on: list[str] = []
-
-    @field_validator("shared", "varied", "evaluation")
-    @classmethod
-    def _lists_as_tuples(cls, settings: Any) -> Any:
-        return _tuples(settings)
 
     def evaluations(self) -> dict[str, str | None]:
         """The evaluations of every run by name, and the set of each; None: the run's own."""
         others = {f"{EVALUATION}-{plain_name(Path(directory).name, 'set')}": directory for directory in self.also_on}
         return {EVALUATION: None, **others}
 
-    def variants(self) -> dict[str, Changes]:
+    def variants(self) -> dict[str, Pairs]:
         """Settings by name: the first values, which are the base, then the others: all together, or each by itself."""
         keys = list(self.varied)
         base = {key: values[0] for key, values in self.varied.items()}
@@ -67,9 +63,9 @@ class Ablation(BaseModel):
         short = {key: key.rsplit(".", 1)[-1] for key in keys}
         names = short if len(set(short.values())) == len(keys) else dict(zip(keys, keys, strict=True))
 
-        def name(settings: Changes) -> str:
+        def name(settings: Pairs) -> str:
             told = {k: v for k, v in settings.items() if not self.one_at_a_time or v != base[k]}
-            return ",".join(f"{names[key]}={value_text(value)}" for key, value in told.items()) or "base"
+            return ",".join(f"{names[key]}={value}" for key, value in told.items()) or "base"
 
         return {name(settings): settings for settings in chosen}
 
@@ -81,7 +77,7 @@ class Ablation(BaseModel):
             for number, (name, settings) in enumerate(self.variants().items())
         ]
 
-    def config(self, settings: Changes, seed: int) -> Config:
+    def config(self, settings: Pairs, seed: int) -> Config:
         """A variant's config; as many puzzle-steps as the base takes, unless the steps are varied or published."""
         base = self._of(next(iter(self.variants().values())))
         config = derive(self._of(settings), {"seed": seed})
@@ -91,7 +87,7 @@ class Ablation(BaseModel):
                 "data=DIR, one set for all"
             )
         refuse_unreadable(self.evaluation)
-        derive(config, self.evaluation)
+        override(config, self.evaluation)
         if "training.steps" in self.varied or (self.as_published and "training.steps" not in self.shared):
             return config
         steps = round(self._length(base) / (self._length(config) / config.training.steps))
@@ -100,9 +96,9 @@ class Ablation(BaseModel):
     def _length(self, config: Config) -> float:
         return config.drawn if self.as_published else config.drawn * config.rollout.accum_steps  # puzzle-steps
 
-    def _of(self, settings: Changes) -> Config:
+    def _of(self, settings: Pairs) -> Config:
         changes = self.shared | settings
-        config = derive(preset(str(changes.pop(PRESET, self.preset))).config(), changes)
+        config = override(preset(changes.pop(PRESET, self.preset)).config(), changes)
         return config if "data.directory" in changes else with_published(config)
 
     def refuse_idle(self) -> None:
@@ -171,10 +167,3 @@ def cell_of(folder: Path, name: str) -> tuple[Ablation, Cell]:
     """The ablation that a folder holds, and its run of that name."""
     ablation = Ablation.model_validate(read_json(folder / SPEC))
     return ablation, next(cell for cell in ablation.cells(folder) if cell.run.name == name)
-
-
-def _tuples(value: Any) -> Any:
-    """A value of JSON with its lists as tuples, which is what settings are."""
-    if isinstance(value, dict):
-        return {key: _tuples(each) for key, each in value.items()}
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value

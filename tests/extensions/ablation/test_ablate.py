@@ -140,14 +140,14 @@ def test_what_cannot_be_ablated_is_refused(words: list[str], said: str, here: Pa
 
 def test_another_ablation_keeps_its_folder(tmp_path: Path) -> None:
     """Seeds and other sets may come and go; how runs are evaluated may change until one has been."""
-    first = Ablation(preset="sudoku-4x4", varied={"model.h_cycles": (1, 2), "model.activation": ("silu", "tanh")})
+    first = Ablation(preset="sudoku-4x4", varied={"model.h_cycles": ("1", "2"), "model.activation": ("silu", "tanh")})
     more, folder = first.model_copy(update={"seeds": 5, "also_on": ["data/other"]}), tmp_path / "a"
-    limited = first.model_copy(update={"evaluation": {"evaluation.limit": 5}})
+    limited = first.model_copy(update={"evaluation": {"evaluation.limit": "5"}})
     folder.mkdir()
     for ablation in (first, more, first, limited):
         open_folder(folder, ablation)
         assert json.loads((folder / "ablation.json").read_text()) == ablation.model_dump(mode="json")
-    for varied in ({"model.h_cycles": (1, 3)}, dict(reversed(first.varied.items()))):  # the order numbers variants
+    for varied in ({"model.h_cycles": ("1", "3")}, dict(reversed(first.varied.items()))):  # the order numbers variants
         with pytest.raises(ConfigError, match="holds another ablation: varied is"):
             open_folder(folder, limited.model_copy(update={"varied": varied}))
     (folder / "00-seed0/evaluation/ablation").mkdir(parents=True)
