@@ -1,4 +1,4 @@
-"""A board as a picture: what a GIF, a PNG and `show --png` draw alike."""
+"""A board as a picture: what a GIF and a PNG draw alike."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ def board_picture(
     question: np.ndarray,
     before: np.ndarray | None = None,
     caption: str = "",
-    pixels: int = 480,
 ) -> Image.Image:
     """Tokens (S,) as an answer to `question` (S,): clues grey and struck through where they were changed.
 
-    before: the board of the step before, from which cells that differ are marked. pixels: of the longer side, roughly.
+    before: the board of the step before, from which cells that differ are marked. The longer side has about 480 pixels.
     """
     given = puzzle.on_board(puzzle.given(question))
     tokens, question, before = map(puzzle.on_board, (tokens, question, tokens if before is None else before))
     rows, columns = tokens.shape
     changed = tokens != before
-    side = max(10, min(48, pixels // max(rows, columns)))
+    side = max(10, min(48, 480 // max(rows, columns)))
     width, foot = columns * side + 2 * EDGE, FOOT if caption else 0
     image = Image.new("RGB", (max(width, 280) if caption else width, rows * side + 2 * EDGE + foot), PAPER)
     draw = ImageDraw.Draw(image)
