@@ -1,7 +1,7 @@
 """Routh-Hurwitz terms: phase volume contracts at a solution and expands at the puzzle (CMM eq. 29, 31, 32).
 
 J = ∂F_H/∂z_H, not the J − I of eq. 24: only then is Δ₁ = K − tr J > 0 the condition tr(∂F/∂z − I) < 0. Δ₁ > 0 is
-necessary for stability, not sufficient: `reason.extensions.figures.routh_hurwitz` shows both on small maps.
+necessary for stability, not sufficient: `reason.extensions.figures.draw` shows both on small maps.
 """
 
 from __future__ import annotations

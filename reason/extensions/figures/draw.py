@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import mpmath  # type: ignore[import-untyped]  # comes with torch
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -13,7 +14,6 @@ from torch import Tensor
 
 from reason.api import Run
 from reason.dynamics.jacobian import Map, jvp
-from reason.extensions.figures.routh_hurwitz import log_determinants
 from reason.losses.repulsion import repulsion as repulsion_loss
 from reason.models.base import Batch, Reasoner
 from reason.models.states import parts, precise, rows_of
@@ -22,6 +22,7 @@ from reason.rollout import StepRecord, unroll
 from reason.training.checkpoint import load_into, readable, step_of
 
 EIGENVALUES = 24
+DIGITS = 400  # of the Routh array: terms of 128 rows cancel to hundreds of digits
 GRID = 13  # points of a phase portrait along each axis
 SHOWN = 4  # supervision steps, or checkpoints, that get a panel
 POINTS, DESCENT, RATE = 60, 400, 0.5  # of the illustration of repulsion
@@ -61,6 +62,32 @@ def determinants(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], 
         axes.plot(k[signs < 0], logs[signs < 0], "x", color=line.get_color(), ms=5)
     axes.set(xlabel="k", ylabel="log₁₀ |Δₖ/Δₖ₋₁| of the first cell", title="Routh-Hurwitz (stable: all positive)")
     axes.legend(frameon=False)
+
+
+def log_determinants(jacobian: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """log₁₀|Δ_k| and the sign of Δ_k, k = 1 … K, of the characteristic polynomial of J − I (leading coefficient 1).
+
+    A fixed point of dz/dt = F(z) − z is stable if all eigenvalues of J − I are in the left half-plane. Then all K
+    determinants are positive, and only then (Routh-Hurwitz criterion, CMM eq. 24 to 29). CMM penalises tr J / K ≥ 1,
+    that is Δ₁ = K − tr J ≤ 0: Δ₁ > 0 is necessary, not sufficient.
+
+    The first column of the Routh array 1, r₁, …, r_K gives Δ_k = r₁ ⋯ r_k. CMM's eq. 25 has the polynomial times (−1)ᴷ;
+    the criterion needs a positive leading coefficient (ours).
+    """
+    eigenvalues = np.linalg.eigvals(np.asarray(jacobian, dtype=np.float64) - np.eye(len(jacobian)))
+    with mpmath.workdps(DIGITS):
+        tiny = mpmath.mpf(10) ** -DIGITS
+        polynomial = np.poly(np.array([mpmath.mpc(root) for root in eigenvalues], dtype=object))
+        coefficients = np.array([mpmath.re(each) for each in polynomial], dtype=object)  # roots come in conjugate pairs
+        above, row = coefficients[::2], coefficients[1::2]
+        column = []
+        for _ in eigenvalues:
+            row = np.concatenate([row, [mpmath.mpf(0)] * (len(above) - len(row))])
+            column.append(row[0] or tiny)
+            above, row = row, above[1:] - above[0] * row[1:] / column[-1]
+            row = row if len(row) else np.array([tiny], dtype=object)
+        logs = np.cumsum([mpmath.log10(abs(first)) for first in column])
+        return logs.astype(np.float64), np.cumprod(np.sign([float(mpmath.sign(first)) for first in column]))
 
 
 @torch.no_grad()
@@ -182,7 +209,7 @@ def _plane(points: Tensor) -> Tensor:
 
 
 def _lines(axes: Axes, ways: Tensor) -> None:
-    """A line for each row of (B, T, 2), from a circle to a square."""
+    """Draw a line for each row of (B, T, 2), from a circle to a square."""
     for way in ways.numpy():
         (line,) = axes.plot(*way.T, ".-", ms=3, lw=0.9)
         axes.plot(*way[0], "o", mfc="none", color=line.get_color(), ms=6)

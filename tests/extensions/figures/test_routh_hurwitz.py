@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reason.extensions.figures.routh_hurwitz import log_determinants
+from reason.extensions.figures.draw import log_determinants
 
 
 def signs(matrix: object) -> list[int]:
