@@ -27,31 +27,30 @@ ONE_SET: dict[Sharing, Callable[[list[Tensor]], Tensor]] = {  # of the sets of a
 
 
 class Caches:
-    """Keys and values of a growing text: a set for each call of a layer, that is for each loop of those in the block.
+    """Keys and values of a growing text. A layer of the block has a set for each loop, or one that all loops share.
 
-    After `share` the loops look at one set: that of the last loop, of the first, or their mean. A new token reads its
-    own keys and values of the current loop (ours).
+    The sets are kept in segments, (2, B, heads, cells, D/heads) each, so that those of a prompt may stay one for each
+    loop while the tokens said after it share one. A new token reads its own keys and values of the current loop (ours).
     """
 
     def __init__(self, model: LoopedModel, loops: int):
         self.model, self.loops, self.cells = model, loops, 0  # cells read so far
         self.sharing: Sharing = "per-loop"
-        stacks: Any = ((model.prelude, 1), (model.block, loops), (model.coda, 1))
-        self.sets: dict[Any, list[Tensor | None]] = {  # by layer, of each call: (2, B, heads, cells, D/heads)
-            layer: [None] * calls for stack, calls in stacks for layer in stack.blocks
-        }
+        stacks: Any = (model.prelude, model.block, model.coda)
+        self.segments: dict[Any, list[list[Tensor]]] = {layer: [] for stack in stacks for layer in stack.blocks}
 
     def read(self, tokens: Tensor, every: bool = False) -> list[Readout]:
         """Readouts of cells whose tokens (B, n) come next, after `every` loop or only the last; they are cached."""
-        new: dict[Any, list[Tensor]] = {layer: [] for layer in self.sets}
+        new: dict[Any, list[Tensor]] = {layer: [] for layer in self.segments}
 
         def recall(layer: Any, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+            call = len(new[layer])
             new[layer].append(torch.stack([keys, values]))
-            sets = self.sets[layer]
-            seen = _joined(sets[min(len(new[layer]), len(sets)) - 1], new[layer][-1])
+            before = [sets[min(call, len(sets) - 1)] for sets in self.segments[layer]]
+            seen = torch.cat([*before, new[layer][-1]], dim=3)
             return seen[0], seen[1]
 
-        for layer in self.sets:
+        for layer in self.segments:
             layer.recall = partial(recall, layer)
         try:
             context = self.model.encode_from(tokens, self.cells)
@@ -62,13 +61,10 @@ class Caches:
                 if every or loop == self.loops:
                     readouts.append(self.model.readout(state, context, loop))
         finally:
-            for layer in self.sets:
+            for layer in self.segments:
                 layer.recall = None
-        for layer, calls in new.items():
-            sets = calls[-len(self.sets[layer]) :]  # the coda's last call is kept
-            if self.sharing != "per-loop" and len(self.sets[layer]) == self.loops:
-                sets = [ONE_SET[self.sharing](sets)] * self.loops
-            self.sets[layer] = list(map(_joined, self.sets[layer], sets))
+        for layer, sets in new.items():
+            self._keep(layer, self._shared(sets) if layer in set(self.model.block.blocks) else sets[-1:])
         self.cells += tokens.shape[1]
         return readouts
 
@@ -76,12 +72,23 @@ class Caches:
         """Share one set among all loops from now on, unless `per-loop`; `keep_prompt`: stored cells stay per loop."""
         self.sharing = sharing
         for layer in self.model.block.blocks:
-            if sharing != "per-loop" and not keep_prompt:
-                self.sets[layer] = [ONE_SET[sharing](self.sets[layer])] * self.loops  # type: ignore[arg-type]
+            if not keep_prompt:
+                self.segments[layer] = [self._shared(sets) for sets in self.segments[layer]]
 
+    @property
+    def bytes(self) -> int:
+        """The bytes of all sets."""
+        return sum(one.nbytes for segments in self.segments.values() for sets in segments for one in sets)
 
-def _joined(old: Tensor | None, new: Tensor) -> Tensor:
-    return new if old is None else torch.cat([old, new], dim=3)
+    def _shared(self, sets: list[Tensor]) -> list[Tensor]:
+        return sets if self.sharing == "per-loop" else [ONE_SET[self.sharing](sets)]
+
+    def _keep(self, layer: Any, sets: list[Tensor]) -> None:
+        """Lengthen the last segment, if it has as many sets, or begin one."""
+        segments = self.segments[layer]
+        if segments and len(segments[-1]) == len(sets):
+            sets = [torch.cat(pair, dim=3) for pair in zip(segments.pop(), sets, strict=True)]
+        segments.append(sets)
 
 
 class Generated(NamedTuple):
@@ -132,12 +139,4 @@ def generate(
         tokens.append(choose(last[0]))
         new = tokens[-1][:, None]
         ended |= tokens[-1] == (-1 if end is None else end)
-    kept = next(iter(caches.sets.values()))[0]
-    assert kept is not None, "the prompt is read"
-    each = kept[:, :, :, 0].nbytes  # of a cell in one layer, all rows
-    inside, outside = len(model.block.blocks), len(model.prelude.blocks) + len(model.coda.blocks)
-    of_answer = loops if sharing == "per-loop" else 1  # sets of the block's keys and values
-    of_prompt = loops if keep_prompt else of_answer
-    parts = (prompt.shape[1], of_prompt), (caches.cells - prompt.shape[1], of_answer)
-    size_at_end = each * sum(cells * (outside + sets * inside) for cells, sets in parts)
-    return Generated(torch.stack(tokens, 1), torch.stack(logits, 1), torch.stack(left, 1), size_at_end)
+    return Generated(torch.stack(tokens, 1), torch.stack(logits, 1), torch.stack(left, 1), caches.bytes)
