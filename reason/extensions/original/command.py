@@ -52,7 +52,7 @@ SETTINGS = 1_000_000  # bytes of all_config.yaml, at most
 
 
 def main(argv: list[str]) -> int:
-    """Read, infer, write the run; returns the exit status."""
+    """Read the checkpoint, infer its config and write the run; returns the exit status."""
     parser = Parser(prog="reason import-weights", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="FILE | run=DIR | data=DIR | cells=N | section.key=value")
     words, pairs = split_arguments(parser.parse_args(argv).words)
@@ -122,7 +122,7 @@ def main(argv: list[str]) -> int:
 
 
 def _config(section: dict[str, Any], stated: dict[str, Any], directory: str | None, weights: dict[str, Tensor]) -> Any:
-    """The whole config as a tree."""
+    """Build the tree of a whole config around the inferred model section."""
     tree = Config(name="imported").model_dump() | {"model": section}
     tree["data"]["directory"], tree["ema"]["decay"] = directory, None
     tree["rollout"]["supervision_steps"] = int(stated.get("halt_max_steps", 16))

@@ -95,30 +95,21 @@ def inferred(
         length = weights["f_l.blocks.0.mixer.down.weight"].shape[0]
     if "positions.weight" in weights:
         positions, length = "learned", weights["positions.weight"].shape[0]
-    own = cells or (int(stated["seq_len"]) if "seq_len" in stated else None)
-    cells = own
+    cells = cells or (int(stated["seq_len"]) if "seq_len" in stated else None)
     learned = weights["puzzle_embedding.weight"].shape[1] if "puzzle_embedding.weight" in weights else 0
     if learned not in (0, width):
         raise ConfigError(f"puzzle_emb_ndim={learned} is not here; {width} is, the hidden_size, or 0")
-    if learned == 0:
-        prefix: int | None = 0
-    elif length is not None and cells is not None:
+    if learned and length and cells:
         prefix = length - cells
-    elif "puzzle_emb_len" in stated or not (hrm or positions == "learned"):
-        prefix = known("puzzle_emb_len", 16) or 1
-    else:
-        prefix = 1 if hrm else None  # as many prefixes fit as there are learned positions
-    if cells is None and length is not None and prefix is not None:
-        cells = length - prefix
-    if cells is None or prefix is None or cells < 1 or prefix < (learned > 0):
-        if length and own and own >= length:
-            raise ConfigError(
-                f"the weights are for {length} positions, cells and prefix, and the set has {own} cells; name the set "
-                "of their training: data=DIR"
-            )
+    else:  # a stated 0 is as many as the embedding fills: one
+        prefix = (int(stated.get("puzzle_emb_len", 1)) if hrm else known("puzzle_emb_len", 16)) or 1 if learned else 0
+    open_question = positions == "learned" and not hrm and "puzzle_emb_len" not in stated  # a prefix of any length fits
+    cells = cells or (0 if open_question and learned else (length or 0) - prefix)
+    if cells < 1 or prefix < (learned > 0):
         raise ConfigError(
-            f"the weights are for {length or 'any number of'} positions, and do not tell how many of them are cells; "
-            f"type data={stated.get('data', 'DIR')}, the set of their training, or cells=81 model.puzzle_emb_len=16"
+            f"the weights are for {length or 'any number of'} positions, a prefix and the cells, and do not tell "
+            f"how many are cells, or the set has more; type data={stated.get('data', 'DIR')}, the set of their "
+            "training, or cells=81 model.puzzle_emb_len=16"
         )
     if float(stated.get("rms_norm_eps", RMS_EPS)) != RMS_EPS:
         raise ConfigError(f"the checkpoint states rms_norm_eps={stated['rms_norm_eps']}; only {RMS_EPS:g} is supported")

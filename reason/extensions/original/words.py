@@ -157,7 +157,7 @@ def spelled(typed: dict[str, str], named: str | None = None, script: bool = Fals
 
 
 def _settings(theirs: Mapping[str, str]) -> dict[str, str]:
-    """Our settings, as they are typed, of theirs."""
+    """Translate their settings into ours, as they are typed."""
     ours = {own: theirs[key] for key, (own, *_) in SAME.items() if key in theirs}
     for (key, value), words in VALUES.items():
         if theirs.get(key, "").lower() == value:
@@ -190,7 +190,7 @@ def _number(theirs: Mapping[str, str], key: str, default: float = 0) -> float:
 
 
 def puzzle_of_folder(sets: Sequence[Metadata], folder: str) -> str:
-    """Which of the puzzles of their presets: by the vocabulary and cells of the set, else by its name."""
+    """Tell the puzzle of a folder (sudoku, maze, arc) from the vocabulary and cells of its sets, else from its name."""
     if sets and sets[0].vocab_size == 12:
         return "arc"
     if sets and (sets[0].vocab_size, sets[0].seq_len) in ((6, 900), (11, 81)):

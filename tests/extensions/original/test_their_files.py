@@ -68,8 +68,8 @@ def cut(names: str) -> dict[str, torch.Tensor]:
         (weights() | {"L_level.layers.0.mlp.down_proj.weight": torch.zeros(96, 8)}, [], (
             "(96, 8)}, (width, inner width); are they transposed?"
         )),
-        (weights(**MLP), ["data=nine"], "for 32 positions, cells and prefix, and the set has 81 cells; name the set"),
-        (weights(), [], "do not tell how many of them are cells; type data=data/theirs, the set of their training"),
+        (weights(**MLP), ["data=nine"], "the weights are for 32 positions, a prefix and the cells, and do not tell "),
+        (weights(), [], "for any number of positions, a prefix and the cells"),
         (weights() | {"puzzle_emb.weights": torch.zeros(1, 16)}, [], "puzzle_emb_ndim=16 is not here; 8 is"),
     ],
     ids=range(9),
@@ -81,7 +81,7 @@ def test_a_damaged_checkpoint_is_told_apart(content: Any, words: list[str], said
         Path("step_1").write_bytes(content)
     else:
         torch.save(content, "step_1")
-    own = words or ([] if "data/theirs" in said else ["cells=16", "model.num_heads=2"])
+    own = words or ([] if "any number" in said else ["cells=16", "model.num_heads=2"])
     refusal(["import-weights", "step_1", "run=r", *own], said)
 
 
