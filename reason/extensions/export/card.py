@@ -18,7 +18,7 @@ PAPERS = {"TRM": "2510.04871", "HRM": "2506.21734", "CMM": "2603.22871", "STARS"
 
 
 def write_card(folder: Path, card: Card) -> None:
-    """card.json and README.md."""
+    """Write card.json and README.md."""
     (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(markdown(card), encoding="utf-8")
 
@@ -62,7 +62,7 @@ def markdown(card: Card) -> str:
 
 
 def _papers(card: Card) -> dict[str, str]:
-    """Those that the summary names; of other models TRM's, whose recursion they have."""
+    """The papers that the summary names; TRM's if it names none, since all models have its recursion."""
     return {name: PAPERS[name] for name in PAPERS if name in card["summary"]} or {"TRM": PAPERS["TRM"]}
 
 

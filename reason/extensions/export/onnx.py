@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -96,7 +95,7 @@ class Traced(nn.Module):
 
 
 def batch_of(tokens: Tensor, identifiers: Tensor | None = None) -> Batch:
-    """Puzzles without labels."""
+    """Make a batch of puzzles without labels."""
     return Batch(tokens, tokens, tokens.new_zeros(tokens.shape[0]) if identifiers is None else identifiers)
 
 
@@ -110,7 +109,10 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
         ConfigError: a package is missing, the model cannot be exported, or the graphs answer otherwise than torch.
     """
     versions = {name: package(name).__version__ for name in ("torch", "onnx", "onnxscript", "onnxruntime")}
-    model = _plain(run, config)
+    plain = {"training.precision": "fp32"} | (
+        {"model.fused": False} if fused(config.model) else {}
+    )  # no kernel is traced
+    model = load_run(run, CPU, derive(config, plain), config.evaluation.weights).model
     if isinstance(model, LaidOut) and any(layout.mixer_constants is not None for layout in model.layouts):
         raise ConfigError(
             f"{run} cannot become ONNX graphs: it reads the constraints of each puzzle, they read its cells"
@@ -161,14 +163,8 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
     return card
 
 
-def _plain(run: Path, config: Config) -> Reasoner:
-    """The model of a run in float32, computed by torch: a kernel cannot be traced."""
-    plain: dict[str, object] = {"training.precision": "fp32"} | ({"model.fused": False} if fused(config.model) else {})
-    return load_run(run, CPU, derive(config, plain), config.evaluation.weights).model
-
-
 def package(name: str) -> Any:
-    """A package of the extra `onnx`.
+    """Import a package of the extra `onnx`.
 
     Raises:
         ConfigError: it is missing.
@@ -200,7 +196,7 @@ class Answers(NamedTuple):
 
 @torch.inference_mode()
 def torch_answers(model: Reasoner, tokens: Tensor, steps: int, seed: int) -> Answers:
-    """What torch computes, in float32."""
+    """Compute the outputs by torch, in float32."""
     with seeded(seed, CPU):
         records = list(unroll(model.eval(), batch_of(tokens), steps))
     before = [{name: z.numpy() for name, z in parts(record.before).items()} for record in records]
@@ -210,13 +206,14 @@ def torch_answers(model: Reasoner, tokens: Tensor, steps: int, seed: int) -> Ans
 def onnx_logits(
     folder: Path, card: Mapping[str, Any], tokens: Tensor, before: Sequence[Mapping[str, np.ndarray]]
 ) -> np.ndarray:
-    """What ONNX Runtime computes, (T, N, S, V): the first step from its own first state, each later one from torch's.
+    """Compute logits (T, N, S, V) by ONNX Runtime: step 1 from its own first state, each later one from torch's.
 
     So a step's rounding is measured, and not what an unstable model makes of it in T steps.
     """
     runtime = package("onnxruntime")
     start, step = (runtime.InferenceSession(folder / f"{name}.onnx") for name in ("start", "step"))
-    given = {"tokens": tokens.unflatten(1, board_of(tokens, card)), "identifiers": tokens.new_zeros(len(tokens))}
+    board = tuple(card["shape"]["structure"]["grid"] if card["any_size"] else tokens.shape[1:])
+    given = {"tokens": tokens.unflatten(1, board), "identifiers": tokens.new_zeros(len(tokens))}
     state = _run(start, {name: given[name].numpy() for name in card["graphs"]["start"]["inputs"]})
     logits = []
     for m, states in enumerate(before):
@@ -236,22 +233,13 @@ def compared(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, int]:
     return float(difference), int((ours.argmax(-1) == theirs.argmax(-1)).all(-1).sum())
 
 
-def board_of(tokens: Tensor, card: Mapping[str, Any]) -> tuple[int, ...]:
-    """The shape in which start.onnx takes a puzzle of tokens (N, S): (S,), or rows and columns."""
-    cells = tokens.shape[1]
-    if not card["any_size"]:
-        return (cells,)
-    rows, columns = card["shape"]["structure"]["grid"]
-    return (rows, columns) if rows * columns == cells else (math.isqrt(cells), cells // math.isqrt(cells))
-
-
 def _run(session: Any, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, dict(given)), strict=True))
 
 
 def _write(traced: Traced, folder: Path, graphs: Mapping[str, Any], run: Path) -> None:
-    """Both graphs, each with every array once and without the names of this machine's files.
+    """Write both graphs, each with every array once and without the names of this machine's files.
 
     Raises:
         ConfigError: torch cannot export the model.
