@@ -45,7 +45,7 @@ TRAIN_OR_TEST = {word: split if split == "train" else "test" for word, split in 
 
 
 def from_arc(options: argparse.Namespace) -> dict[str, Any]:
-    """Training and test tasks, augmented."""
+    """Read training and test tasks, and augment them."""
     if options.split == "validation":
         raise DatasetError("--split validation: ARC has training and test tasks; give train or test")
     tasks: dict[str, dict[str, Task]] = {"train": {}, "test": {}}
@@ -85,7 +85,7 @@ def arc_splits(
     size: int = SIDE,
     seed: int = 0,
 ) -> tuple[dict[str, Split], list[str]]:
-    """Splits train and test, and the identifiers.
+    """Make the splits train and test, and the list of identifiers.
 
     Train: every pair of the training tasks, and the demonstrations of the test tasks. Test: the test pairs of the
     test tasks, under every augmentation. A group is a task, a puzzle one augmentation of it, its examples are the
@@ -126,7 +126,7 @@ def arc_splits(
 
 
 def _distinct(count: int, rng: np.random.Generator) -> list[Augmentation]:
-    """The identity, and `count` others that differ."""
+    """Return the identity and `count` other augmentations, all different."""
     found = {Augmentation(): None}
     for _ in range(PATIENCE * count):
         if len(found) == count + 1:

@@ -50,7 +50,7 @@ def crop(board: np.ndarray) -> np.ndarray:
 
 
 def board_of(tokens: np.ndarray) -> np.ndarray:
-    """(S,) tokens -> (rows, columns)."""
+    """Reshape tokens (S,) to the square board (rows, columns)."""
     side = math.isqrt(len(tokens))
     return tokens.reshape(side, side)
 
@@ -106,7 +106,7 @@ class Arc(SquareBoard):
         return None
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
-        """Statistics (N,) by name."""
+        """The statistics (N,) of the puzzles, by name."""
         return {"cells of the answer": (answers >= FIRST_COLOUR).sum(1)}
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
@@ -118,19 +118,8 @@ class Arc(SquareBoard):
         return super().signatures(np.array(moved).reshape(len(questions), 2 * self.seq_len), answers)
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a grid typed as lines of digits, or of a whole board: framed as `draw` has it, or one line."""
-        rows, framed = unframed(drawn_lines(text))
-        if framed or (len(rows) == 1 and len(rows[0]) == self.seq_len):
-            tokens = super().parse("\n".join(rows))
-            if fault := self.fault(tokens, tokens):
-                raise DatasetError(fault)
-            return tokens
-        lines = [re.sub("[ \r]", "", line) for line in text.strip(" \r\n").split("\n")]
-        if not all(re.fullmatch("[0-9]+", line) for line in lines) or len({len(line) for line in lines}) != 1:
-            raise DatasetError("type a grid as lines of digits 0-9, all of the same length")
-        if max(len(lines), len(lines[0])) > self.size:
-            raise DatasetError(f"a grid of {len(lines)}x{len(lines[0])}; at most {self.size}x{self.size}")
-        return tokens_of(np.array([list(map(int, line)) for line in lines]), side=self.size)
+        """Tokens (S,) of a whole board in the characters of `draw`, with its frame or without."""
+        return super().parse("\n".join(unframed(drawn_lines(text))[0]))
 
 
 def dihedral(grid: np.ndarray, which: int) -> np.ndarray:
@@ -152,7 +141,7 @@ class Augmentation:
 
     @classmethod
     def draw(cls, rng: np.random.Generator) -> Augmentation:
-        """A random one."""
+        """Draw a random augmentation."""
         return cls(int(rng.random() * 8), (0, *(int(colour) + 1 for colour in rng.random(9).argsort())))
 
     def name(self, task: str) -> str:
@@ -170,11 +159,11 @@ class Augmentation:
         return found["task"], cls(int(found["which"]), tuple(map(int, found["colours"])))
 
     def apply(self, grid: np.ndarray) -> np.ndarray:
-        """The grid (rows, columns) of colours, recoloured and moved."""
+        """Recolour and move a grid (rows, columns) of colours."""
         return dihedral(np.array(self.colours)[grid], self.which)
 
     def undo(self, grid: np.ndarray) -> np.ndarray:
-        """The grid that `apply` was given."""
+        """Invert `apply`."""
         return np.argsort(self.colours)[dihedral(grid, INVERSE[self.which])]
 
 

@@ -1,4 +1,4 @@
-"""ARC tasks as their JSON files have them, read and checked."""
+"""Read and check ARC tasks from their JSON files."""
 
 from __future__ import annotations
 
