@@ -48,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Generate and save."""
+    """Generate the sums that the options ask for, and save them."""
     counts = check_counts(options)
     test_digits = options.digits if options.test_digits is None else options.test_digits
     fewest = options.min_digits
@@ -115,7 +115,7 @@ Sum = tuple[list[int], int]  # the numbers, and the digits of the longest
 
 
 def random_chunk(chunk: Chunk) -> list[tuple[tuple[int, ...], Sum]]:
-    """(the numbers in order, sum) of `BATCH` random sums; the chunks of a split read one stream in turn.
+    """Draw `BATCH` random sums, each with its numbers in ascending order; the chunks read one stream in turn.
 
     The kind of the chunk is operands, lengths and mixed of `addition_splits`.
     """

@@ -58,33 +58,33 @@ class Addition(Puzzle):
 
     @property
     def rules(self) -> str:
-        """What `verify` says when the rules hold."""
+        """The sentence that `verify` prints when the rules hold."""
         rule = "every sum is right, and every digit of it in its cell"
         return f"{rule}, but for wrong digits ({self.noise:g} expected)" if self.noise else rule
 
     @property
     def vocab_size(self) -> int:
-        """Symbols, padding included."""
+        """The number of tokens, padding included."""
         return 15 if self.causal else 16
 
     @property
     def width(self) -> int:
-        """Digits of the largest sum."""
+        """The number of digits of the largest sum."""
         return len(str(self.operands * (10**self.digits - 1)))
 
     @property
     def seq_len(self) -> int:
-        """Cells S of an example: the longest `a+b= `, its sum, and where not causal the end."""
+        """The number S of cells of an example: the longest `a+b= `, its sum and, unless causal, the end token."""
         return self.operands * (self.digits + 1) + 1 + self.width + (not self.causal)
 
     @property
     def grid_shape(self) -> tuple[int, int]:
-        """One row of cells."""
+        """A sum is one row of cells."""
         return 1, self.seq_len
 
     @property
     def task(self) -> dict[str, Any]:
-        """What dataset.json keeps: the fields, and where labels lie."""
+        """The description in dataset.json: the fields, and where the labels lie."""
         fields = {key: value for key, value in super().task.items() if key != "noise" or value}
         labels = "shifted: a cell's label is the token after it" if self.causal else "in place"
         return {**fields, "labels": labels}
@@ -156,7 +156,7 @@ class Addition(Puzzle):
         return ((labels == 0) | (labels == answers)).all(1)
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The answered sum and the right one, where they differ."""
+        """A sentence with the answered sum and the right one; None where they are equal."""
         right = self._labels(question[None])[0]
         wrong = (right != PAD) & (right != answer)
         if not wrong.any():
@@ -209,7 +209,7 @@ class Addition(Puzzle):
 
 
 def is_digit(tokens: np.ndarray) -> np.ndarray:
-    """Where a token is one of 0 to 9."""
+    """A mask of the tokens that are digits, 0 to 9."""
     return (tokens >= 1) & (tokens <= 10)
 
 

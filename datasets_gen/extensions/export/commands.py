@@ -39,7 +39,7 @@ def run_export(options: argparse.Namespace) -> None:
 
 
 def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Split, name: str) -> None:
-    """The CSV of the split `name`, as published, in a file that does not exist yet."""
+    """Write the split `name` as the published CSV, to a file that does not exist yet."""
     if split.inputs.min(initial=1) < 1 or split.labels.min(initial=1) < 1:
         raise DatasetError(f"split {name}: token 0 or -100 is no cell of a {puzzle.name}")
     style = metadata.provenance.get("styles", {}).get(name, {})
@@ -56,7 +56,7 @@ def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Sp
 
 
 def _written(rating: np.generic) -> str:
-    """A rating as `_rating` reads it."""
+    """Write a rating as `_rating` reads it."""
     return "" if np.isnan(rating) else repr(rating.item()).removesuffix(".0")
 
 

@@ -1,4 +1,4 @@
-"""`--mix extreme` of the command sudoku."""
+"""Add `--mix extreme` to the command sudoku."""
 
 from datasets_gen.extensions.extreme.mix import mixed_splits
 from datasets_gen.sudoku.generate import MIXES

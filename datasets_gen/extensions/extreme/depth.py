@@ -69,7 +69,7 @@ def _eliminate(mask, true, deepest, stack, table):
 
 @compiled
 def _candidates(mask):
-    """Candidates of the open cells."""
+    """Count the candidates of the open cells."""
     return BITS[mask[mask & (mask - 1) != 0]].sum()
 
 
@@ -91,7 +91,7 @@ def _measure_all(boards, solutions, table):
 
 
 class Depths(NamedTuple):
-    """Of N puzzles with one solution each."""
+    """The difficulty of N puzzles that have one solution each."""
 
     depth: np.ndarray  # (N,) 0 to 3
     left: np.ndarray  # (N,) candidates of the cells that depth 1 leaves open
@@ -106,7 +106,7 @@ def depths(boards: np.ndarray, solutions: np.ndarray) -> Depths:
 
 
 def statistics(boards: np.ndarray, solutions: np.ndarray) -> dict[str, np.ndarray]:
-    """What `show` and the study of difficulty print of a set that is not too large."""
+    """The statistics that `show` prints and by which evaluations group puzzles; none for a set of more than `MOST`."""
     if len(boards) > MOST:
         return {}
     measured = depths(boards, solutions)

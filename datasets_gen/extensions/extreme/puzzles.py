@@ -1,4 +1,4 @@
-"""Depth, a statistic of Sudoku."""
+"""Add the depth to the statistics of Sudoku."""
 
 from datasets_gen.extensions.extreme.depth import statistics
 from datasets_gen.sudoku import STATISTICS

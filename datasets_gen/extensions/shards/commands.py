@@ -32,7 +32,7 @@ only shards that you made. An example, its first two lines on a machine each:
 
 
 def add_shard(parser: argparse.ArgumentParser) -> None:
-    """--shard, which changes what the generator does."""
+    """Add --shard, with which a generator makes only a part of the set."""
     parser.add_argument(
         "--shard",
         type=shard_of,
@@ -52,7 +52,7 @@ def shard_of(text: str) -> tuple[int, int]:
 
 
 def run(generate: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> None:
-    """Carry out a generator's command; with --shard, that part of it."""
+    """Carry out a generator's command, with --shard only the part that it names."""
     if options.shard is None:
         generate(options)
         return
@@ -72,7 +72,7 @@ def add_merge(commands: argparse._SubParsersAction) -> None:
 
 
 def merge(options: argparse.Namespace) -> None:
-    """Make the set as the command of its shards says."""
+    """Make the set that the command of its shards describes."""
     folder = folder_of(options.directory)
     if not (folder / "options.json").is_file():
         made = f"--output-dir {quoted(options.directory)} --shard 1/2"
@@ -87,7 +87,7 @@ def merge(options: argparse.Namespace) -> None:
 
 
 def folder_of(directory: Path) -> Path:
-    """Where the shards of a set are kept."""
+    """The folder with the shards of a set."""
     return directory.with_name(f"{directory.name}.shards")
 
 

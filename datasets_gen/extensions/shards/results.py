@@ -29,7 +29,7 @@ from datasets_gen.version import __version__
 
 @dataclass(frozen=True)
 class Shard:
-    """Every `of`-th task from `index` on; merging, all of them."""
+    """A part of the work: every `of`-th task from `index` on; all tasks where the set is merged."""
 
     folder: Path
     options: dict[str, Any]
@@ -54,7 +54,7 @@ class Shard:
         return compute(partial(_kept, function, folder), numbered)
 
     def _agree(self) -> None:
-        """Record the options, or refuse others."""
+        """Record the options of the first shard; refuse a shard with other options."""
         path = self.folder / "options.json"
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ class Shard:
 
 
 def _kept(function: Callable[[Any], Result], folder: Path, numbered: tuple[int, Any]) -> Result:
-    """The result of a task, from its file where that is there."""
+    """Read the result of a task from its file if it exists, else compute and write it."""
     number, task = numbered
     path = folder / f"{number}.pickle"
     if path.exists():

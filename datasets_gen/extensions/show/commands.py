@@ -73,7 +73,7 @@ def _comparison(found: dict[str, dict[str, np.ndarray]], name: str) -> list[str]
 
 
 def _statistics(puzzle: Puzzle, split: Split) -> dict[str, np.ndarray]:
-    """Values (N,) or (P,) by name, without empty ones; the rating where it is not a feature already."""
+    """The statistics of a split by name, (N,) or (P,), without empty ones; also the rating, if no feature is it."""
     split = unscored_as_pad(split)
     found = puzzle.features(split.inputs, split.labels)
     if split.ratings is not None and puzzle.rating_name not in found:
@@ -82,7 +82,7 @@ def _statistics(puzzle: Puzzle, split: Split) -> dict[str, np.ndarray]:
 
 
 def _drawing(puzzle: Puzzle, split: Split, name: str, index: int) -> str:
-    """The question, and its answer on the right."""
+    """Draw the question, with its answer to the right."""
     question, answer = split.inputs[index], split.labels[index]
     title = f"{name} {index}"
     if split.ratings is not None:
@@ -110,7 +110,7 @@ def _summary(name: str, metadata: Metadata, split: Split, statistics: dict[str, 
 
 
 def _histogram(title: str, values: np.ndarray) -> list[str]:
-    """Counts as bars; a bar of whole numbers holds those from its start to its end."""
+    """Draw a histogram in text; a bar of whole numbers counts those from its start to its end."""
     low, high = values.min(), values.max()
     lines = [f"{title}: mean {values.mean():.4g}, from {low:g} to {high:g}"]
     if low == high:

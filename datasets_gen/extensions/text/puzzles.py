@@ -32,7 +32,7 @@ class Text(Puzzle):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Text ↔ tokens."""
+        """The tokenizer between text and tokens."""
         return tokenizer_of(self.tokens, self.vocabulary)
 
     @property
@@ -42,12 +42,12 @@ class Text(Puzzle):
 
     @property
     def vocab_size(self) -> int:
-        """V, padding included."""
+        """The size V of the vocabulary, padding included."""
         return self.tokenizer.size
 
     @property
     def grid_shape(self) -> tuple[int, int]:
-        """One row of cells."""
+        """A window is one row of cells."""
         return 1, self.window
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
@@ -57,7 +57,7 @@ class Text(Puzzle):
         return f"the label of cell {int(wrong.argmax())} is not the token after it" if wrong.any() else None
 
     def bytes_of(self, tokens: np.ndarray) -> int:
-        """The UTF-8 bytes of the text of tokens (n,)."""
+        """The number of UTF-8 bytes of the text of tokens (n,)."""
         return len(self.written(tokens).encode())
 
     def written(self, tokens: Iterable[int]) -> str:

@@ -16,7 +16,7 @@ WORD = re.compile(r"\w+|[^\w\s]")  # the blind-spot paper's "regex tokenizer": w
 
 
 class Tokenizer(NamedTuple):
-    """Text ↔ tokens."""
+    """A pair of functions between text and tokens."""
 
     size: int  # V, padding included
     end: int

@@ -59,7 +59,7 @@ docs/ablation.md has the details.
 
 
 def main(argv: list[str]) -> int:
-    """Parse, train and evaluate what is missing, print; returns the exit status."""
+    """Train and evaluate the runs that are missing, and print the summary; returns the exit status."""
     parser = Parser(prog="reason ablate", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="PRESET[,PRESET] | KEY=A,B | KEY=A | seeds=N")
     parser.add_argument("--one-at-a-time", action="store_true", help="change one setting of the base at a time")
@@ -105,7 +105,7 @@ def main(argv: list[str]) -> int:
 
 
 def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: int, minutes: float) -> int:
-    """Train, evaluate and print; returns the exit status."""
+    """Train and evaluate on this machine, and print the summary; returns the exit status."""
     with StopRequest() as stop:
         failed = work_through(ablation, cells, jobs, time.monotonic() + 60 * minutes, stop)
     _summarize(folder, ablation, cells)
@@ -115,7 +115,7 @@ def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: i
 
 
 def _submitted(folder: Path, ablation: Ablation, cells: list[Cell], through: Executor) -> int:
-    """Print what there is, submit the runs that are neither finished nor in a job; returns the exit status."""
+    """Print the summary, and submit the runs that are neither finished nor in a job; returns the exit status."""
     before, states = {run: job for job, run in slurm.submitted(folder).items()}, slurm.queued()
     left = [cell for cell in cells if cell.missing(ablation)]  # after the look at the jobs: what ended is written
     _summarize(folder, ablation, cells)
@@ -170,12 +170,12 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = (), as
 
 
 def _values(key: str, text: str) -> list[str]:
-    """The values of a setting; lists, tables, sets of several folders and what evaluations read are one."""
+    """Split a text into values; lists, tables, sets of several folders and settings of evaluations are one value."""
     return [text] if text[:1] in "[{" or key.startswith(("data.directory", "evaluation.")) else text.split(",")
 
 
 def _summarize(folder: Path, ablation: Ablation, cells: list[Cell]) -> None:
-    """Print and write what there is."""
+    """Print and write the summary of the runs that have been evaluated."""
     for evaluation in ablation.evaluations():
         runs: dict[str, dict[int, Results]] = {name: {} for name in ablation.variants()}
         for cell in cells:

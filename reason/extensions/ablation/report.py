@@ -29,7 +29,7 @@ Runs = Mapping[str, Mapping[int, Results]]  # results by variant, the base first
 
 
 def summary(runs: Runs) -> list[dict[str, Any]]:
-    """A row for every variant."""
+    """Summarise the runs: a row of numbers for every variant."""
     key = measured(runs)
     trained = {
         name: {seed: at_trained(results, key) for seed, results in found.items()} for name, found in runs.items()
@@ -84,7 +84,7 @@ def difference(ours: Mapping[int, float], theirs: Mapping[int, float], less: boo
 
 
 def table(rows: Sequence[Mapping[str, Any]], key: str = "exact_by_step") -> Table:
-    """The summary as text; key: of what it was made of."""
+    """The summary as a table of text; `key` is the measure of the summary."""
     name, form = MEASURES.get(key, EXACT)
     columns = ("variant", "seeds", "parameters", "minutes", f"{name} at the trained step", "at the last step",
                "against the base", "95 % interval", "verdict")  # fmt: skip
@@ -108,7 +108,7 @@ def table(rows: Sequence[Mapping[str, Any]], key: str = "exact_by_step") -> Tabl
 
 
 def write_ablation(folder: Path, title: str, runs: Runs) -> Table:
-    """summary.json, .png and .html in `folder`; returns the summary's table."""
+    """Write summary.json, .png and .html to `folder`; returns the summary's table."""
     rows, found = summary(runs), charts(runs)
     (folder / "summary.json").write_text(json.dumps({"title": title, "rows": rows}, indent=2) + "\n", encoding="utf-8")
     save_png(found, folder / "summary.png")
@@ -118,7 +118,7 @@ def write_ablation(folder: Path, title: str, runs: Runs) -> Table:
 
 
 def charts(runs: Runs) -> list[Chart]:
-    """The measure by step, and of a share the error: a line a variant, the mean over seeds, and a point a seed."""
+    """Charts of the measure by step and, for a share, of the error: a line for a variant's mean, a point for a seed."""
     trained = max(results["trained_steps"] for found in runs.values() for results in found.values())
     key = measured(runs)
     name_of_measure, form = MEASURES.get(key, EXACT)

@@ -56,7 +56,7 @@ class Job:
             signal.raise_signal(signal.Signals[f"SIG{submitit.JobEnvironment.USR_SIG}"])  # submitit's handler does it
 
     def checkpoint(self) -> submitit.helpers.DelayedSubmission:
-        """What the requeued job does: the same, since the run's folder holds the state."""
+        """The requeued job does the same again, since the run's folder holds the state."""
         return submitit.helpers.DelayedSubmission(self)
 
 
@@ -105,7 +105,7 @@ def submitted(folder: Path) -> dict[str, str]:
 
 
 def log_of(folder: Path, job: str) -> Path:
-    """What a job printed."""
+    """The file with the output of a job."""
     return folder / FOLDER / f"{job}_0_log.out"
 
 

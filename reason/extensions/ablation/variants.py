@@ -33,7 +33,7 @@ Pairs = dict[str, str]  # {"section.key": its value as it is typed}
 
 
 class Ablation(BaseModel):
-    """What is varied, and what all runs share; values of settings are texts, as they are typed."""
+    """The settings that are varied and those that all runs share; their values are texts, as they are typed."""
 
     model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)  # earlier versions have written numbers
 
@@ -121,7 +121,7 @@ class Cell:
     config: Config
 
     def results(self, name: str = EVALUATION) -> dict[str, Any] | None:
-        """What an evaluation found, and minutes of training; None where there is none yet, or its file is damaged."""
+        """The results of an evaluation, with the minutes of training; None if they are missing or damaged."""
         try:
             found = compared(read_json(self.run / "evaluation" / name / "results.json"))
             return found | {"minutes": max((line.get("seconds", 0) for line in read_metrics(self.run)), default=0) / 60}
@@ -129,7 +129,7 @@ class Cell:
             return None
 
     def missing(self, ablation: Ablation) -> dict[str, str | None]:
-        """The evaluations that it still needs."""
+        """The evaluations that the run still needs."""
         return {name: read for name, read in ablation.evaluations().items() if self.results(name) is None}
 
     def trained(self) -> bool:

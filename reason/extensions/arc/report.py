@@ -44,7 +44,7 @@ class Votes(Consumer):
         return {"votes/answers": kept[0], "votes/halting": kept[1], "votes/identifiers": identifiers}
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """pass@K at each of these steps, and ARC Prize's submission, of the last."""
+        """Compute pass@K at each of these steps, and ARC Prize's submission at the last."""
         evaluator = self.evaluator
         inputs, _ = evaluator.data.tokens_of(evaluator.examples)
         rows = []

@@ -36,7 +36,7 @@ class Decimation:
         likelihood: Likelihood,
         solved: Callable[[Tensor], Tensor],
     ):
-        """For one batch: questions (B, S), and the cells (B, S) that they give.
+        """Make the rule for a batch of questions (B, S), whose clues are the cells `given` (B, S).
 
         solved: which answers (B, S) keep the rules, (B,) bool.
         """
@@ -49,7 +49,7 @@ class Decimation:
     def of(
         cls, every: int, puzzle: Puzzle, questions: Tensor, likelihood: Likelihood, solved: Callable[[Tensor], Tensor]
     ) -> Decimation:
-        """The same, the family of the puzzles telling which cells are given."""
+        """Make the rule for questions (B, S) of a family, which tells the given cells."""
         given = torch.from_numpy(puzzle.given(questions.cpu().numpy())).to(questions.device)
         return cls(every, questions, given, likelihood, solved)
 

@@ -61,7 +61,7 @@ class Step(NamedTuple):
     def forward(
         self, registers: tuple[Tensor, ...], weights: Tensor, out: Tensor, keep: bool
     ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, ...]]:
-        """The results; for the backward pass, where `keep`, what every stage read and wrote, its gates, its norms."""
+        """Compute the results; with `keep` also the inputs, outputs, gates and norms that the backward pass needs."""
         x, (_, width, inner) = registers[2], out.shape
         results = x.new_empty(x.shape), x.new_empty(x.shape)
         positions = int(self.base()[-1]) * len(self.stages)
@@ -73,7 +73,7 @@ class Step(NamedTuple):
     def backward(
         self, registers: tuple[Tensor, ...], weights: Tensor, out: Tensor, kept: tuple[Tensor, ...], *dz: Tensor
     ) -> tuple[Tensor, ...]:
-        """The gradients of the registers, the weights and `out`."""
+        """Compute the gradients of the registers, the weights and `out`."""
         d_registers = tuple(registers[2].new_empty(registers[2].shape) for _ in range(3))
         d_weights, d_out = torch.empty_like(weights), torch.empty_like(out)
         given = (*(d.contiguous() for d in dz), *kept)
@@ -97,11 +97,11 @@ class Step(NamedTuple):
         return 0 if ids is None else len(ids), 1 + self.wiring.values if taps is None else len(taps)
 
     def kinds(self) -> list[list[int]]:
-        """The rows of `Wiring.kinds`."""
+        """The rows of `Wiring.kinds`, as lists."""
         return [] if self.wiring.kinds is None else self.wiring.kinds.tolist()
 
     def matrices(self, width: int, inner: int) -> list[tuple[int, int]]:
-        """(rows, columns) of each in a block's weights."""
+        """The shape (rows, columns) of each matrix in a block's weights."""
         (relations, heard), kinds = self.heard(), self.kinds()
         found = [(2 * inner, width)] * (relations + sum(places for places, *_ in kinds)) + [(2 * inner, heard * width)]
         for places, numbers, rows, *_ in kinds:

@@ -73,7 +73,7 @@ class WholeStep:
         return RecursiveState(z_h, z_h if c.states == 1 else z_l)
 
     def wiring(self, layout: Layout, config: MixingConfig, context: Context) -> Wiring:
-        """Who takes part, and who hears whom."""
+        """Describe to the kernel which positions take part, and which of them hear each other."""
         x, mask, cells = context.x, context.mask, layout.shape.seq_len
         if cells not in self.constants:
             self.constants[cells] = _groups(layout, config), _taps(layout, config)

@@ -25,7 +25,7 @@ THRESHOLD = 0.005  # γ (Ouro, stage II): the improvement of the loss, in nats, 
 
 
 def gated_loops(config: Config) -> Iterator[Need]:
-    """An exit gate, and readouts of several loops: in stage II it learns from the second to the last but one."""
+    """Need an exit gate, and readouts of three loops: stage II trains the gate at the second to the last but one."""
     yield Need("gate" in config.model.heads, "an exit gate", "model.gate=position" * hasattr(config.model, "gate"))
     loops = config.rollout.loops
     read = loops.supervision == "per-loop" and loops.typical >= 3
@@ -70,10 +70,10 @@ def exit_gate_loss(unroll: Unroll, likelihood: Likelihood, reduction: Reduction)
 
 
 def gates_of(readouts: tuple[Readout, ...] | list[Readout]) -> Tensor:
-    """(T, B, S) of the readouts of a model with a gate."""
+    """Stack the gates of the readouts, (T, B, S)."""
     return torch.stack([readout.gate for readout in readouts if readout.gate is not None])
 
 
 def _losses(unroll: Unroll, likelihood: Likelihood) -> Tensor:
-    """L_t of every cell, (T, B, S)."""
+    """The losses L_t of all cells, (T, B, S)."""
     return torch.stack([cell_loss(readout.logits, unroll.batch.labels, likelihood) for readout in unroll.readouts])

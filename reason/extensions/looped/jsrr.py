@@ -33,7 +33,7 @@ class JsrrConfig(BaseConfig):
 
 
 def constant_weights(config: Config) -> Iterator[Need]:
-    """Maps of the state; weights that no balancer moves, since λ is taken from LM's."""
+    """Need maps of the state, and weights that no balancer moves, since LM's is multiplied by 1 − λ."""
     yield from maps(config)
     yield Need(config.balance.kind == "fixed", "loss weights that no balancer moves", "balance.kind=fixed")
 

@@ -139,7 +139,7 @@ class TransformerBlock(nn.Module):
 
 
 class StructuredLayer(nn.Module):
-    """One half, whose f is a gated mixer along the puzzle's structure: mixing and MLP in one."""
+    """A residual branch whose f is a gated mixer along the puzzle's structure, which mixes cells and is the MLP too."""
 
     def __init__(self, mixer: Any, kind: BlockKind, placement: PlacementName, norm: NormKind):
         super().__init__()

@@ -14,7 +14,7 @@ TYPED = 'type {"law": "log-normal", "mean": 2, "sigma": 0.7, "max": 100} (of log
 
 
 class RandomLoops(LoopsConfig):
-    """T, fixed or random.
+    """The number of loops T, fixed or random.
 
     T of backward pass number i depends only on the run's seed and on i: a checkpoint need not hold it. It is
     drawn on the host, so nothing waits for the device.

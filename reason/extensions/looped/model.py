@@ -98,7 +98,7 @@ class LoopedConfig(MixingConfig):
 
     @property
     def heads(self) -> frozenset[str]:
-        """The gate, if any."""
+        """The names of the heads besides the logits: the gate, if there is one."""
         return frozenset() if self.gate == "none" else frozenset({"gate"})
 
     def check(self, config: Any) -> None:
@@ -117,7 +117,7 @@ class LoopedConfig(MixingConfig):
 
 
 class LoopedState(NamedTuple):
-    """z, (B, S, D)."""
+    """The state z, (B, S, D)."""
 
     z: Tensor
 
@@ -194,7 +194,7 @@ class LoopedModel(LaidOut):
         return LoopedState(x + (1 - mask) * self.tokens.weight[outside].to(x.dtype))
 
     def step(self, state: LoopedState, context: Context) -> LoopedState:
-        """One loop; the gradient reaches through it."""
+        """Apply the block once; the gradient reaches through it."""
         with self.autocast():
             if self.config.gradient_checkpointing and self.training and torch.is_grad_enabled():
                 dropout = self._dropout()
@@ -243,7 +243,7 @@ class LoopedModel(LaidOut):
         return begun
 
     def networks(self) -> list[nn.Module]:
-        """The block."""
+        """The networks that are applied again and again: the block."""
         return [self.block]
 
     def map(self, state: LoopedState, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:

@@ -29,7 +29,7 @@ from reason.training.precision import dtypes
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes by what they hold."""
+    """Estimated bytes of a training, by what they hold."""
 
     weights: int  # parameters and buffers
     gradients: int
@@ -40,7 +40,7 @@ class Memory:
 
     @property
     def total(self) -> int:
-        """The sum."""
+        """The sum of all parts."""
         return sum(vars(self).values())
 
 
@@ -151,6 +151,6 @@ def hours(config: Config, shape: Shape) -> float:
 
 
 def blank_batch(rows: int, shape: Shape) -> Batch:
-    """Puzzles of zeros."""
+    """Make a batch of puzzles whose tokens are all 0."""
     tokens = torch.zeros(rows, shape.seq_len, dtype=torch.int64)
     return Batch(tokens, tokens.clone(), torch.zeros(rows, dtype=torch.int64))

@@ -34,7 +34,7 @@ class PlainConfig(ModelConfig):
 
 
 class Answer(NamedTuple):
-    """The logits (B, S, V) as the state."""
+    """A state that holds the logits (B, S, V)."""
 
     z: Tensor
 
@@ -54,7 +54,7 @@ class PlainModel(Reasoner):
         self.net = self.module(shape)
 
     def encode(self, batch: Batch) -> Context:
-        """The module's answer."""
+        """Call the module; x̂ are its logits."""
         with self.autocast():
             logits = self.net(batch.inputs)
         if logits.shape != (needed := (*batch.inputs.shape, self.shape.vocab_size)):
@@ -62,15 +62,15 @@ class PlainModel(Reasoner):
         return Context(logits)
 
     def initial_state(self, context: Context) -> Answer:
-        """Nothing is known."""
+        """The state before the first step is zero logits."""
         return Answer(torch.zeros_like(context.x))
 
     def step(self, state: Answer, context: Context) -> Answer:
-        """Take the answer."""
+        """The new state is the module's answer."""
         return Answer(context.x)
 
     def readout(self, state: Answer, context: Context, step: int | None = None) -> Readout:
-        """The answer."""
+        """The logits are the state."""
         return Readout(state.z)
 
 

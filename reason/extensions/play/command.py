@@ -26,7 +26,7 @@ pip install 'recursive-reasoners[onnx]'."""
 
 
 def main(argv: list[str]) -> int:
-    """Write and open; returns the exit status."""
+    """Write the page and open it; returns the exit status."""
     parser = Parser(prog="reason play", description=PLAY)
     parser.add_argument("run", nargs="*", metavar="RUN", help="a trained run or a folder that reason export wrote")
     parser.add_argument("--output", type=Path, default=Path("play.html"), metavar="FILE", help="default play.html")

@@ -59,7 +59,7 @@ def exported(run: Path, config: Config, name: str) -> Model:
 
 
 def text_of(content: bytes) -> str:
-    """Bytes as the page's JSON holds them."""
+    """Encode bytes for the JSON of the page (base64)."""
     return base64.b64encode(content).decode()
 
 

@@ -30,7 +30,7 @@ def address() -> str:
 
 
 def fetched() -> bytes:
-    """The package, 33 MB."""
+    """Fetch the package, 33 MB."""
     try:
         with urllib.request.urlopen(address(), timeout=30) as answer:
             package: bytes = answer.read()

@@ -48,13 +48,13 @@ def weights_of(name: str) -> Path:
 
 
 def made_from(name: str) -> str:
-    """The sum of what a model's graphs depend on."""
+    """The SHA-256 of the files that a model's graphs depend on."""
     files = FOLDER / name / "config.json", weights_of(name)
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def cut(graph: bytes, weights: Mapping[str, np.ndarray]) -> tuple[bytes, list[Hole]]:
-    """An ONNX file without the weights that are found in it, and where they were."""
+    """Cut the weights out of an ONNX file; returns the rest, and where each weight was."""
     found = {}
     for name, array in weights.items():
         for transposed in (True, False):
@@ -70,7 +70,7 @@ def cut(graph: bytes, weights: Mapping[str, np.ndarray]) -> tuple[bytes, list[Ho
 
 
 def filled(rest: bytes, holes: Sequence[Hole], weights: Mapping[str, np.ndarray]) -> bytes:
-    """The ONNX file that was cut."""
+    """Invert `cut`: put the weights back into the rest of an ONNX file."""
     parts, last = [], 0
     for at, name, transposed in holes:
         parts += [rest[last:at], _bytes(weights[name], transposed)]
@@ -84,7 +84,7 @@ def _bytes(array: np.ndarray, transposed: bool) -> bytes:
 
 
 def described(name: str) -> dict[str, Any]:
-    """What graphs/NAME.json holds, exported now."""
+    """Export a model and return the content of graphs/NAME.json."""
     from reason.config.overrides import read_config  # torch, which the page does without
 
     model = exported(FOLDER / name, read_config(FOLDER / name / "config.json"), name)

@@ -20,7 +20,7 @@ MANY = 8  # more different values than this are put into quartiles
 
 
 class Difficulty(Consumer):
-    """Bins of puzzles, from the columns of Accuracy and Rules."""
+    """Accuracy in bins of puzzles, from the columns of Accuracy and Rules."""
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """Exact and valid at every step in every bin, easiest first; None where nothing sets the puzzles apart."""

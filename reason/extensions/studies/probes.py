@@ -24,7 +24,7 @@ CLOSE = 0.1  # a cycle: after its period the state is back to within a tenth of 
 
 
 def joined(state: State) -> Tensor:
-    """All numbers of a row side by side, (B, N)."""
+    """Concatenate all parts of a state, (B, N)."""
     return torch.cat([z.flatten(1) for z in parts(state).values()], dim=1)
 
 
@@ -78,7 +78,7 @@ def pushed(state: State, direction: State, size: float) -> State:
 
 
 def random_direction(state: State, context: Context) -> State:
-    """Random normals, 0 beyond the edge."""
+    """Draw a state of random normals, 0 beyond the edge of the board."""
     return mapped(state, lambda z: normal_like(z) * (1.0 if context.mask is None else context.mask))
 
 

@@ -27,7 +27,7 @@ A_DAY = timedelta(days=1)  # for the first one to make the set
 
 @dataclass(frozen=True)
 class Processes(World):
-    """Several processes."""
+    """The processes of one torchrun, and the groups through which they communicate."""
 
     control: Any = None  # a gloo group for decisions of the host, which need not wait for the device
     patient: Any = None  # another, with a timeout of a day
