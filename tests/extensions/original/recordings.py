@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from reason.config.overrides import derive
-from reason.config.schema import Config
 from reason.extensions.original.weights import LAYERS, STACKS, WHOLE
 from reason.losses import evaluate_terms, weighted_sum
 from reason.models.base import Batch
-from reason.models.recursive import RecursiveModel
 from reason.rollout import first_carry, supervise, unroll
 from reason.training.device import own_float32
 
-Arrays = Mapping[str, np.ndarray]
 LOSSES = {"lm": "train.lm_loss", "q_halt": "train.q_halt_loss", "q_continue": "train.q_continue_loss"}
 _SEGMENT = re.compile(r"eval\.(z_H|z_L|logits|q_halt|q_continue)\.(\d+)")
 LIMITS = {"eval": 1e-5, "train": 1e-5, "grad": 1e-4}  # allowed in any case
 SPREAD = 16.0  # times the rounding of the type, beyond which it is another model: sums are taken in another order
 
 
-def to_original(model: RecursiveModel, prefix: str = "_orig_mod.model.inner.") -> dict[str, torch.Tensor]:
+def to_original(model, prefix="_orig_mod.model.inner."):
     """A model's weights and buffers under the names of the original code."""
     whole, stacks, layers = ({ours: name for name, ours in names.items()} for names in (WHOLE, STACKS, LAYERS))
     original = {}
@@ -37,14 +32,14 @@ def to_original(model: RecursiveModel, prefix: str = "_orig_mod.model.inner.") -
     return original
 
 
-def checkpoint_of(arrays: Arrays, file: Path) -> Path:
+def checkpoint_of(arrays, file):
     """A recording's weights and config as the authors save them."""
     weights = {k.removeprefix("param."): torch.from_numpy(v) for k, v in arrays.items() if k.startswith("param.")}
     torch.save({"model": weights, "config": json.loads(str(arrays["config"]))}, file)
     return file
 
 
-def reproduced(model: RecursiveModel, config: Config, recorded: Arrays) -> dict[str, np.ndarray]:
+def reproduced(model, config, recorded):
     """What a recording of the original code holds, computed anew on its batch, under the same names.
 
     `eval.NAME.SEGMENT`: states, logits and q after that supervision step from the initial state.
@@ -59,7 +54,7 @@ def reproduced(model: RecursiveModel, config: Config, recorded: Arrays) -> dict[
         return _forward(model, batch, recorded) | _training(model, config, batch)
 
 
-def deviations(ours: Arrays, original: Arrays) -> dict[str, float]:
+def deviations(ours, original):
     """How far the arrays of `ours` are from those of `original`.
 
     States and losses by the largest absolute difference, gradients by the norm of the difference over that of the
@@ -68,7 +63,7 @@ def deviations(ours: Arrays, original: Arrays) -> dict[str, float]:
     return {key: _apart(key, ours[key], original[key]) for key in ours}
 
 
-def limits(ours: Arrays, exact: Arrays) -> dict[str, float]:
+def limits(ours, exact):
     """The deviation of each array beyond which another model was recorded; `exact`: reproduced in float64.
 
     Rounding grows from step to step and some arrays are of a few numbers: a step has the widest distance of all arrays
@@ -87,7 +82,7 @@ def limits(ours: Arrays, exact: Arrays) -> dict[str, float]:
     return allowed
 
 
-def _forward(model: RecursiveModel, batch: Batch, recorded: Arrays) -> dict[str, np.ndarray]:
+def _forward(model, batch, recorded):
     segments = [int(named[2]) for name in recorded if (named := _SEGMENT.fullmatch(name))]
     found = {}
     with torch.no_grad():
@@ -99,7 +94,7 @@ def _forward(model: RecursiveModel, batch: Batch, recorded: Arrays) -> dict[str,
     return found
 
 
-def _training(model: RecursiveModel, config: Config, batch: Batch) -> dict[str, np.ndarray]:
+def _training(model, config, batch):
     rules = derive(config, {"rollout.halt_exploration_prob": 0.0}).rollout
     model.zero_grad()
     carry, seen = supervise(model, first_carry(model, batch), lambda: batch, rules)
@@ -118,7 +113,7 @@ def _training(model: RecursiveModel, config: Config, batch: Batch) -> dict[str, 
     return found
 
 
-def _apart(key: str, ours: np.ndarray, original: np.ndarray) -> float:
+def _apart(key, ours, original):
     assert ours.shape == original.shape
     if key == "train.halted":
         return float((ours != original).sum())

@@ -2,14 +2,12 @@
 
 import itertools
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from conftest import refusal
+from conftest import output, refusal
 from recordings import checkpoint_of, deviations, limits, reproduced, to_original
 
 from datasets_gen.layout import Split, write_dataset
@@ -25,10 +23,9 @@ from reason.runs.directory import load_run
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "parity"
 NAMES = ["hrm", "trm_att", "trm_mlp"]
-Importing = Callable[..., tuple[int, str]]
 
 
-def imported(name: str, run: Path) -> tuple[RecursiveModel, Config, dict[str, np.ndarray]]:
+def imported(name, run):
     """A fixture through `reason import-weights`, and the fixture's arrays."""
     with np.load(FIXTURES / f"{name}.npz") as arrays:
         recorded = dict(arrays)
@@ -38,22 +35,8 @@ def imported(name: str, run: Path) -> tuple[RecursiveModel, Config, dict[str, np
     return load_run(run, torch.device("cpu"), config).model, config, recorded
 
 
-@pytest.fixture
-def importing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Importing:
-    """Imports a file, or weights that it saves: the exit code, and what was said."""
-
-    def run(weights: Path | dict[str, torch.Tensor], *words: str) -> tuple[int, str]:
-        file = weights if isinstance(weights, Path) else tmp_path / "weights.pt"
-        if file is not weights:
-            torch.save(weights, file)
-        code = main(["import-weights", str(file), f"run={tmp_path / 'run'}", *words])
-        return code, "".join(capsys.readouterr())
-
-    return run
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_everything_recorded_agrees(name: str, tmp_path: Path) -> None:
+def test_everything_recorded_agrees(name, tmp_path):
     model, config, arrays = imported(name, tmp_path / "run")
     ours = reproduced(model, config, arrays)
     model.double().dtype = torch.float64
@@ -66,7 +49,7 @@ def test_everything_recorded_agrees(name: str, tmp_path: Path) -> None:
     assert {key: value for key, value in deviations(exact, arrays).items() if value > allowed[key]} == {}
 
 
-def bfloat16_recording(name: str) -> dict[str, np.ndarray]:
+def bfloat16_recording(name):
     """Weights, batch and config of the float32 fixture, and what the original made of them in bfloat16."""
     with np.load(FIXTURES / f"{name}.npz") as single, np.load(FIXTURES / "bfloat16.npz") as half:
         arrays = {key: single[key] for key in single.files if key.split(".")[0] in ("param", "batch", "config")}
@@ -74,9 +57,7 @@ def bfloat16_recording(name: str) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_x_in_bfloat16_is_equal_to_the_bit_and_logits_are_within_the_types_own_rounding(
-    name: str, tmp_path: Path
-) -> None:
+def test_x_in_bfloat16_is_equal_to_the_bit_and_logits_are_within_the_types_own_rounding(name, tmp_path):
     """Four segments, beside twice the distance of the original in bfloat16 from the original in float32."""
     arrays = bfloat16_recording(name)
     weights, stated, _ = read_weights(checkpoint_of(arrays, tmp_path / "half.pt"))
@@ -93,7 +74,7 @@ def test_x_in_bfloat16_is_equal_to_the_bit_and_logits_are_within_the_types_own_r
             assert np.abs(out.logits.float().numpy() - arrays[key]).max() <= 2 * rounding, segment
 
 
-def test_an_imported_run_evaluates_on_a_named_set_and_does_not_resume(here: Path) -> None:
+def test_an_imported_run_evaluates_on_a_named_set_and_does_not_resume(here):
     _, _, arrays = imported("trm_mlp", here / "run")
     refusal("evaluate run", "names no data set of its own; type data=DIR")
     tokens = arrays["batch.inputs"]
@@ -103,7 +84,7 @@ def test_an_imported_run_evaluates_on_a_named_set_and_does_not_resume(here: Path
     refusal("train run=run data=set --resume", "no training to go on with (imported)")
 
 
-def test_a_wrong_model_is_seen(tmp_path: Path) -> None:
+def test_a_wrong_model_is_seen(tmp_path):
     """The comparison can fail: one low cycle more, and nothing agrees."""
     model, config, arrays = imported("trm_att", tmp_path / "run")
     model.config = model.config.model_copy(update={"l_cycles": 3})
@@ -115,7 +96,7 @@ def test_a_wrong_model_is_seen(tmp_path: Path) -> None:
 STATED = {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9}
 CYCLES = ["model.h_cycles=3", "model.l_cycles=6"]
 HRM = {"separate_networks": True, "gradient": "last-call"}
-FORMS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {  # model, what the file states, what is typed
+FORMS = {  # model, what the file states, what is typed
     "HRM of two layers each": (HRM | {"num_layers": 2, "puzzle_emb_len": 1}, STATED, []),
     "another base of rotary positions": (
         {"rope_theta": 500.0}, STATED | {"puzzle_emb_len": 16, "rope_theta": 500.0}, [],
@@ -134,7 +115,7 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {  # model,
 
 
 @pytest.mark.parametrize(("form", "inside"), [*zip(FORMS, itertools.cycle([True, False]), strict=False)])
-def test_shapes_file_and_words_are_put_together(form: str, inside: bool, tmp_path: Path, importing: Importing) -> None:
+def test_shapes_file_and_words_are_put_together(form, inside, tmp_path):
     """A model of ours under their names, in another wrapping each: imported, it is the same model, in float32."""
     settings, stated, typed = FORMS[form]
     config = RecursiveConfig(**{"hidden_size": 16, "num_heads": 2, "h_cycles": 3, "l_cycles": 6, **settings})
@@ -147,23 +128,10 @@ def test_shapes_file_and_words_are_put_together(form: str, inside: bool, tmp_pat
     else:
         torch.save(to_original(model), file)
         (tmp_path / "config.json").write_text(json.dumps(stated))
-    code, said = importing(file, *typed)
-    assert code == 0
-    assert "assumed" not in said
+    assert "assumed" not in output(["import-weights", str(file), f"run={tmp_path / 'run'}", *typed])
     run = load_run(tmp_path / "run", torch.device("cpu"), read_config(tmp_path / "run/config.json"))
     assert run.model.dtype == torch.float32
     assert run.model.config == config.model_copy(update={"num_heads": run.model.config.num_heads})
     assert run.model.shape == model.shape
     for name, value in model.state_dict().items():
         assert torch.equal(run.model.state_dict()[name], value), name
-
-
-def test_learned_positions_are_not_told_from_a_prefix_by_guessing(tmp_path: Path, importing: Importing) -> None:
-    """25 positions might be 9 cells and 16 tokens, or 24 cells and one: it is asked."""
-    config = RecursiveConfig(hidden_size=16, num_heads=2, positions="learned", puzzle_emb_len=16)
-    weights = to_original(RecursiveModel(config, Shape(seq_len=9, vocab_size=5)))
-    code, said = importing(weights)
-    assert code == 1
-    assert "the weights are for 25 positions, a prefix and the cells, and do not tell how many are cells" in said
-    assert importing(weights, "cells=9")[0] == 0
-    assert read_config(tmp_path / "run/config.json").model.puzzle_emb_len == 16

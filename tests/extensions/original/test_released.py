@@ -32,7 +32,7 @@ SAID = {  # of what was read
 }
 
 
-def steps_of(name: str, recorded: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def steps_of(name, recorded):
     """Logits (T, B, S, V) and q (T, B) of a run on the recorded batch, in float64."""
     model = reason.load(name, training={"precision": "fp32"}).model.double()
     model.dtype = torch.float64
@@ -45,7 +45,7 @@ def steps_of(name: str, recorded: dict[str, np.ndarray]) -> tuple[np.ndarray, np
 
 
 @pytest.mark.parametrize("family", SAID)
-def test_a_released_checkpoint_keeps_its_answers_on_the_way_to_the_hub_and_back(family: str, hub: Path) -> None:
+def test_a_released_checkpoint_keeps_its_answers_on_the_way_to_the_hub_and_back(family, hub):
     with np.load(RELEASED / "recorded.npz") as arrays:
         recorded = {key.partition("/")[2]: arrays[key] for key in arrays.files if key.startswith(f"{family}/")}
     splits = {"test": Split.of_puzzles(recorded["inputs"], recorded["labels"])}
