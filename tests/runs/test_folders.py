@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-from pathlib import Path
 
 import pytest
 from conftest import make_set, refusal
@@ -14,7 +13,7 @@ from reason.errors import ConfigError
 from reason.runs.folders import LISTING, plain_name, replaced_folder
 
 
-def write(folder: Path, **files: str) -> None:
+def write(folder, **files):
     with replaced_folder(folder, "a report") as scratch:
         for name, text in files.items():
             (scratch / f"{name}.txt").write_text(text)
@@ -22,7 +21,7 @@ def write(folder: Path, **files: str) -> None:
         (scratch / "deep/er.txt").write_text("within")
 
 
-def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
     """What a killed process left is removed an hour later; hidden folders of other names stay."""
     others = {".out.partial", ".out.0123abcd.partial.txt", ".other.0123abcd.partial", ".out.worksnow.partial"}
     for name in (".out.0123abcd.partial", *others):
@@ -40,53 +39,32 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"out", *others}
 
 
-def test_of_two_writers_at_once_one_is_whole(tmp_path: Path) -> None:
-    """Each has a folder of its own: the later report replaces the earlier one, the later set is refused."""
-    with replaced_folder(tmp_path / "out", "a report") as scratch:
-        write(tmp_path / "out", a="early")
-        (scratch / "b.txt").write_text("late")
-    with contextlib.suppress(OSError), atomic_directory(tmp_path / "set") as scratch:
-        with atomic_directory(tmp_path / "set") as other:
-            (other / "a.txt").write_text("early")
-        (scratch / "b.txt").write_text("late")
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"b.txt", LISTING}
-    assert [path.name for path in (tmp_path / "set").iterdir()] == ["a.txt"]
-    assert {path.name for path in tmp_path.iterdir()} == {"out", "set"}
-    with pytest.raises(DatasetError, match="is not empty"), atomic_directory(tmp_path / "set"):
-        pass
-
-
-@pytest.mark.parametrize("foreign", ["notes.txt", "deep/notes.txt", ".hidden"])
-def test_what_is_not_ours_is_not_replaced(foreign: str, tmp_path: Path) -> None:
-    write(tmp_path / "out", a="1")
-    (tmp_path / "out" / foreign).write_text("mine")
-    before = snapshot(tmp_path / "out")
-    with pytest.raises(ConfigError, match=f"out holds {foreign}, which is no part of a report"):
-        write(tmp_path / "out", a="2")
-    assert snapshot(tmp_path / "out") == before
-
-
-def test_a_folder_of_other_things_and_a_file(tmp_path: Path) -> None:
+def test_what_is_not_ours_is_not_replaced(tmp_path):
+    for name, foreign in (("a", "notes.txt"), ("b", "deep/notes.txt"), ("c", ".hidden")):
+        write(tmp_path / name, a="1")
+        (tmp_path / name / foreign).write_text("mine")
     (tmp_path / "set").mkdir()
     (tmp_path / "set/results.json").write_text("{}")  # not every file of that name is ours
     (tmp_path / "file").write_text("mine")
     (tmp_path / "link").symlink_to("set")
-    for name in ("set", "file", "link"):
+    before = snapshot(tmp_path)
+    for name in ("a", "b", "c", "set", "file", "link"):
         with pytest.raises(ConfigError, match=r"no part of a report|is no folder; name another for"):
-            write(tmp_path / name, a="1")
+            write(tmp_path / name, a="2")
+    with pytest.raises(DatasetError, match="is not empty"), atomic_directory(tmp_path / "set"):
+        pass
+    assert snapshot(tmp_path) == before
     (tmp_path / "empty").mkdir()
     write(tmp_path / "empty", a="1")
-    assert (tmp_path / "empty/a.txt").exists()
 
 
-def test_names_are_names() -> None:
+def test_names_are_names():
     for name in ("", ".", "..", "../x", "a/b", ".hidden", "a\x1b[0m", "x" * 300):
         with pytest.raises(ConfigError, match="is no plain folder name"):
             plain_name(name, "name")
 
 
-def test_commands_keep_what_is_not_theirs(half: Path, here: Path) -> None:
-    """`reason compare --out` and `evaluate name=`, into folders that hold other things as well."""
+def test_commands_keep_what_is_not_theirs(half, here):
     evaluate = ["evaluate", "half", "steps=1", "name=mine"]
     compare = ["compare", "half", "--out", "table"]
     assert main(evaluate) == main(compare) == 0
@@ -99,8 +77,7 @@ def test_commands_keep_what_is_not_theirs(half: Path, here: Path) -> None:
     assert snapshot(here) == before
 
 
-def test_a_model_of_the_package_writes_below_no_run_of_that_name(half: Path, here: Path) -> None:
-    """Evaluations of one's own run runs/sudoku-6x6 are neither replaced nor compared as the model's."""
+def test_a_model_of_the_package_writes_below_no_run_of_that_name(half, here):
     make_set("sudoku --size 6 --train 0 --test 4 --seed 1", here / "data/sudoku-6x6")
     (here / "runs").mkdir()
     half.rename(here / "runs/sudoku-6x6")
@@ -109,9 +86,3 @@ def test_a_model_of_the_package_writes_below_no_run_of_that_name(half: Path, her
     assert sorted(here.rglob("*")) == before
     assert main(["evaluate", "runs/sudoku-6x6", "steps=1", "name=mine"]) == 0
     refusal("compare sudoku-6x6", "sudoku-6x6 holds no evaluation")
-
-
-def test_a_set_that_gives_no_name_asks_for_one(half: Path, here: Path) -> None:
-    make_set("sudoku --size 4 --train 0 --test 4 --seed 1", here / ".set")
-    told = ".set-test-T1 is no plain folder name for this evaluation; type name=NAME"
-    refusal("evaluate half data=.set steps=1", told)

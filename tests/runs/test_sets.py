@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 from conftest import NARROW, make_set, output, refusal, trainer_of
-from survivors import Damage, array, entry, snapshot
+from survivors import array, entry, snapshot
 
 from datasets_gen.layout import Split, write_dataset
 from datasets_gen.sudoku import Sudoku
 from reason.cli import main
 from reason.config.overrides import override, validated
 from reason.config.schema import Config
-from reason.data import PuzzleData, Sampler
+from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.presets import preset
 from reason.runs.sets import require_set, with_published
@@ -24,14 +24,13 @@ from reason.runs.sets import require_set, with_published
 FIXTURES = Path(__file__).parents[1] / "datasets_gen/fixtures"
 
 
-def sampler_of(config: Config, run: Path, **changes: str) -> Sampler:
+def sampler_of(config, run, **changes):
     config = override(config, {f"data.{key}": value for key, value in changes.items()})
     (sampler,) = trainer_of(config, run).samplers
     return sampler
 
 
-def test_training_draws_under_the_symmetry_of_the_family(tiny: Config, tmp_path: Path) -> None:
-    """Of 4×4 Sudoku: digits are renamed, and with augment=false nothing is."""
+def test_training_draws_under_the_symmetry_of_the_family(tiny, tmp_path):
     augmented = sampler_of(tiny, tmp_path, augment="true")
     assert augmented.symmetry == Sudoku(4).symmetry
     plain = sampler_of(tiny, tmp_path, augment="false")
@@ -41,7 +40,7 @@ def test_training_draws_under_the_symmetry_of_the_family(tiny: Config, tmp_path:
     assert not all(tuple(row) in stored for row in augmented.batch(augmented.groups()).inputs.tolist())
 
 
-def test_training_does_not_turn_mazes_whose_label_would_be_another(tmp_path: Path) -> None:
+def test_training_does_not_turn_mazes_whose_label_would_be_another(tmp_path):
     mazes = make_set("maze --size 5 --min-path 4 --train 12 --validation 0 --test 4", tmp_path / "mazes")
     small = {"data.directory": str(mazes), "training.batch_size": "4", "training.monitor.puzzles": "0"}
     config = override(preset("maze-10x10").config(), small)
@@ -49,7 +48,7 @@ def test_training_does_not_turn_mazes_whose_label_would_be_another(tmp_path: Pat
 
 
 @pytest.mark.parametrize("hints", [0, 3])
-def test_training_draws_with_the_hints_asked_for(hints: int, tiny: Config, tmp_path: Path) -> None:
+def test_training_draws_with_the_hints_asked_for(hints, tiny, tmp_path):
     sampler = sampler_of(tiny, tmp_path, augment="false", hints=str(hints))
     assert sampler.hints == hints
     fewest, most = (sampler.data.inputs > 1).sum(1).aminmax()
@@ -59,12 +58,12 @@ def test_training_draws_with_the_hints_asked_for(hints: int, tiny: Config, tmp_p
     assert clues.max() <= most + hints
 
 
-def test_a_missing_set_of_several_is_made_by_its_own_command(here: Path) -> None:
+def test_a_missing_set_of_several_is_made_by_its_own_command(here):
     with pytest.raises(ConfigError, match=r"--size 11 .*--output-dir data/maze-11x11"):
         require_set(preset("maze-any").config(), "data/maze-11x11")
 
 
-def test_a_preset_of_the_papers_takes_the_published_files_where_they_are(here: Path) -> None:
+def test_a_preset_of_the_papers_takes_the_published_files_where_they_are(here):
     """Else the set that is made; their 1,000 puzzles are drawn from CSV files as downloaded; an imported set stays."""
     own = preset("cmm-10-5").config()
     assert with_published(own) is own
@@ -85,7 +84,7 @@ def test_a_preset_of_the_papers_takes_the_published_files_where_they_are(here: P
     output([*start, "run=typed", "data=data/sudoku-extreme"], *other)
 
 
-def test_options_of_a_generator_are_settings() -> None:
+def test_options_of_a_generator_are_settings():
     """One value holds for every set, a list has one for each; a config of an earlier version has a text there."""
     config = override(preset("maze-any").config(), {"data.generate.train": "1000", "data.generate.size": "[7,9,11]"})
     assert [shlex.join(words) for words in config.data.commands] == [
@@ -99,7 +98,7 @@ EMBEDDED = ["model.mixer=attention", "model.positions=rotary", "model.num_heads=
 
 
 @pytest.fixture
-def copied(here: Path) -> Path:
+def copied(here):
     """A set with everything that training reads: identifiers, groups of several puzzles of several examples."""
     tokens = np.arange(12 * 16).reshape(12, 16) ** 2 % 5 + 1
     split = Split(tokens, tokens, np.arange(6) % 2, np.array([0, 2, 4, 6, 8, 10, 12]), np.array([0, 2, 4, 6]))
@@ -109,11 +108,11 @@ def copied(here: Path) -> Path:
     return here / "set"
 
 
-def with_zero(array: np.ndarray) -> np.ndarray:
+def with_zero(array):
     return np.where(np.arange(array.size).reshape(array.shape) == 5, 0, array).astype(array.dtype)
 
 
-CHANGES: dict[str, tuple[str, Damage]] = {
+CHANGES = {
     "inputs": ("train", array("inputs", with_zero)),
     "labels": ("train", array("labels", with_zero)),
     "identifiers": ("train", array("puzzle_identifiers", lambda a: 1 - a)),
@@ -127,7 +126,7 @@ CHANGES: dict[str, tuple[str, Damage]] = {
 }
 
 
-def test_a_change_of_a_split_is_seen(copied: Path, here: Path) -> None:
+def test_a_change_of_a_split_is_seen(copied, here):
     for change, (split, apply) in list(CHANGES.items())[:-1]:
         folder = shutil.copytree(copied, here / change)
         was = PuzzleData(folder, split).fingerprint
@@ -135,7 +134,7 @@ def test_a_change_of_a_split_is_seen(copied: Path, here: Path) -> None:
         assert PuzzleData(folder, split).fingerprint != was, change
 
 
-def test_a_set_that_changed_is_refused(copied: Path, here: Path) -> None:
+def test_a_set_that_changed_is_refused(copied, here):
     words = ["train", "sudoku-4x4", "data=set", *NARROW, *EMBEDDED, "training.monitor.every=2", "run=r"]
     assert main([*words, "--max-steps", "2"]) == 0
     assert set(json.loads((here / "r/config.json").read_text())["training_set"]) == {"train", "validation"}
@@ -151,7 +150,7 @@ def test_a_set_that_changed_is_refused(copied: Path, here: Path) -> None:
         assert snapshot(here / "r") == before
 
 
-def test_what_training_does_not_read_may_change(copied: Path, here: Path) -> None:
+def test_what_training_does_not_read_may_change(copied, here):
     """Where it lies, who made it, how hard its puzzles are, in which type of number its tokens are stored."""
     was = PuzzleData(copied, "train").fingerprint
     copied.rename(here / "moved")
