@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,13 +23,12 @@ from reason.config.schema import Config
 from reason.data import Sampler, TrainingSets
 from reason.losses import evaluate_terms, weighted_sum
 from reason.losses.balance import AlgGradNorm
-from reason.models.base import Reasoner
+from reason.models.base import Batch, Reasoner
 from reason.plugins import extension
 from reason.rollout import first_carry, supervise
 from reason.training import state
 from reason.training.accelerate import accelerate, compile_networks
 from reason.training.ema import Ema
-from reason.training.form import Form, Numbers, form_of, on_device
 from reason.training.generators import draw_apart, seeds
 from reason.training.interrupt import Outcome, StopRequest
 from reason.training.log import Meters, log_line, open_log
@@ -39,6 +39,15 @@ from reason.training.world import World
 
 if TYPE_CHECKING:
     from reason.evaluation.monitor import SplitMonitor
+
+
+class Supervision(NamedTuple):
+    """What the host decides about a supervision step."""
+
+    set_index: int  # supervision step i is on set i mod n
+    begins: bool  # is it the first on a loader batch?
+    loops: int  # T
+    measured: bool  # does the balancer measure gradients at it?
 
 
 class Trainer:
@@ -63,8 +72,8 @@ class Trainer:
         if training.compile != "none":
             compile_networks(model)
 
-        # One stream of puzzles and one carry for each set: supervision step number i is on set i mod n. All rows start
-        # halted, so the first step replaces the blank puzzles.
+        # One stream of puzzles and one carry for each set. All rows start halted, so the first step replaces the blank
+        # puzzles.
         self.samplers = [
             Sampler(part, training.batch_size, seeds(config.seed)[1] + number, config.data.augment, config.data.hints)
             for number, part in enumerate(data.parts)
@@ -74,8 +83,6 @@ class Trainer:
 
         self.scaling = LossScaling(self.device, model.products or model.dtype)
         self.optimizers = Optimizers(model, config.optimizer, self.scaling)
-        self.numbers = Numbers(self.device, on_device(self.device) and not self.optimizers.fused)
-        self.run_step = extension("graph", "capture").Captured(self) if training.compile == "graph" else self.compute
         self.ema = None if config.ema.decay is None else Ema(model, config.ema)
         balanced = config.balance.kind == "alg-grad-norm"  # else λ = loss.weights
         self.balancer = AlgGradNorm(config, self.device) if balanced else None
@@ -88,32 +95,30 @@ class Trainer:
         self.log_position = 0  # bytes of metrics.jsonl at the newest checkpoint
         self.saved: int | None = None  # the step of the newest checkpoint
 
+        self.run_step: Callable[[], Tensor] = self.optimizer_step
+        if training.compile == "graph":
+            self.run_step = extension("graph", "capture").Captured(self)
+
     def optimizer_step(self) -> Tensor:
         """N_grad supervision steps, the mean of their gradients, one update; returns the gradient norm."""
-        form, every = form_of(self), self.config.rollout.carry == "persistent"  # else where a loader batch begins
-        groups = [self.samplers[s.set_index].groups() for s in form.supervisions if every or s.begins]
-        norm = self.run_step(form, self.numbers.of(self), groups)
-        self.index, self.step = self.index + len(form.supervisions), self.step + 1
-        return norm
-
-    def compute(self, form: Form, numbers: Mapping[str, float | Tensor], groups: list[Tensor]) -> Tensor:
-        """What the device does in an optimizer step; groups: those (B,) of each batch that is drawn."""
-        model, balancer, rollout, drawn = self.model, self.balancer, self.config.rollout, iter(groups)
-        if form.frozen:
+        config, model, numbers = self.config, self.model, self.numbers()
+        if config.optimizer.freezes(self.step, config.training.steps):
             model.freeze_embedding()
-        weights = balancer.weights(form.terms) if balancer else {name: numbers[name] for name in form.terms}
-        for set_index, begins, loops, measured in form.supervisions:
+        names = config.loss.weights_at(self.step, config.training.steps)  # of the terms that are evaluated
+        weights = self.balancer.weights(names) if self.balancer else {name: numbers[name] for name in names}
+        for set_index, begins, loops, measured in self.supervisions():
             # The balancer measures in eager mode. With gradient checkpointing the backward pass repeats forward calls,
             # and these must save the same tensors as the first calls did: so the whole measured step is eager.
             with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
-                draw = lambda: self.world.mine(self.samplers[set_index].batch(next(drawn)))  # noqa: B023, E731
-                carry, unroll = supervise(model, self.carries[set_index], draw, rollout, loops, begins)
-                self.carries[set_index] = carry
-                terms = evaluate_terms(unroll, self.config.loss, weights)
-                if measured and balancer is not None:
-                    at = model.balance_weights(), self.scaling.factor(self.device)
-                    balancer.update(self.step, terms, lambda loss: unscaled_gradient(loss, *at), self.world.mean)  # noqa: B023
-                self.scaling.scale(weighted_sum(terms, weights) / rollout.grad_steps).backward()
+                carry, draw = self.carries[set_index], partial(self.draw, set_index)
+                carry, unroll = supervise(model, carry, draw, config.rollout, loops, begins)
+                terms = evaluate_terms(unroll, config.loss, weights)
+                if measured and self.balancer is not None:
+                    scale = self.scaling.factor(self.device)
+                    gradient = partial(unscaled_gradient, weights=model.balance_weights(), scale=scale)
+                    self.balancer.update(self.step, terms, gradient, self.world.mean)
+                self.scaling.scale(weighted_sum(terms, weights) / config.rollout.grad_steps).backward()
+            self.carries[set_index] = carry
             self.meters.add(unroll, carry, terms, weights)
         self.world.average_gradients(model.parameters())
         norm = self.optimizers.step(numbers["optimizer.lr"])
@@ -121,7 +126,32 @@ class Trainer:
             self.meters.spoiled |= ~norm.isfinite()
         if self.ema is not None:
             self.ema.update(numbers["ema.decay"])
+        self.index, self.step = self.index + config.rollout.grad_steps, self.step + 1
         return norm
+
+    def supervisions(self) -> Iterator[Supervision]:
+        """The supervision steps of the next optimizer step."""
+        rollout, sets = self.config.rollout, len(self.carries)
+        for number in range(self.index, self.index + rollout.grad_steps):
+            index, set_index = divmod(number, sets)
+            loops = rollout.loops.draw(self.config.seed, number, self.step)
+            measured = self.balancer is not None and self.balancer.measures(number, sets)
+            yield Supervision(set_index, index % rollout.accum_steps == 0, loops, measured)
+
+    def numbers(self) -> Mapping[str, float | Tensor]:
+        """Of the next step: the factor of the learning rates, the share of the EMA, λ by term without a balancer."""
+        config, step = self.config, self.step
+        numbers: dict[str, float | Tensor] = {}
+        if self.balancer is None:
+            numbers |= dict.fromkeys(config.loss.present, 0.0) | config.loss.weights_at(step, config.training.steps)
+        if self.ema is not None:
+            numbers["ema.decay"] = self.ema.rate(step + 1)
+        return numbers | {"optimizer.lr": config.optimizer.schedule.factor(step, config.training.steps)}
+
+    def draw(self, set_index: int) -> Batch:
+        """This process's rows of the next batch of a set."""
+        sampler = self.samplers[set_index]
+        return self.world.mine(sampler.batch(sampler.groups()))
 
     def train(self, max_steps: int | None = None, max_minutes: float | None = None) -> Outcome:
         """Train to the last step, to step `max_steps`, for `max_minutes` or to a signal; always save the last state."""
@@ -133,7 +163,7 @@ class Trainer:
             if self.saved is None:
                 state.save(self, log)  # so that metrics without a checkpoint mean a lost checkpoint
             while self.step < goal and not self.world.any(stop.name is not None):
-                norm = self.optimizer_step()
+                norm = self.run_step()
                 self.seconds = before + time.perf_counter() - begun
                 bar.update()
                 if self.step % c.log_every == 0 or self.step == total:

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from reason.models.base import Reasoner
 from reason.settings.base import BaseConfig, When
 from reason.settings.schedules import ScheduleConfig, Share
-from reason.training.form import on_device
 from reason.training.precision import LossScaling
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # a, b, c: steep at 0, so that few iterations do
@@ -50,6 +49,10 @@ class OptimizerConfig(BaseConfig):
     )
     puzzle_emb_lr: float = Field(1e-2, ge=0, description="learning rate of the puzzle embeddings' sign-SGD")
     puzzle_emb_weight_decay: float = Field(0.1, ge=0, description="weight decay of the puzzle embeddings")
+
+    def freezes(self, step: int, steps: int) -> bool:
+        """Whether x̂ is frozen at optimizer step `step` (from 0) of `steps`."""
+        return self.freeze_embedding_after is not None and step >= self.freeze_embedding_after * steps
 
 
 def unscaled_gradient(loss: Tensor, weights: Sequence[nn.Parameter], scale: float | Tensor = 1.0) -> list[Tensor]:
@@ -92,15 +95,14 @@ class SignSGD:
 class AdamAtan2(torch.optim.Optimizer):
     """p ← p(1 − lr·wd) − lr·atan2(m̂, √v̂ + ε), moments m, v as Adam's, m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ).
 
-    The forms that no package has (`build_optimizer`), and on a GPU every form: its rate and its step counts may be
-    tensors there, so that no number of the host changes from step to step (`reason.training.form`). atan2 needs no ε,
-    yet CMM's tables 8 to 11 tune one; it is added where Adam has it (ours). With the bias correction outside, as in the
-    fused CUDA package of HRM and TRM, it is p ← p(1 − lr·wd) − lr/(1 − β₁ᵗ)·atan2(m, √v̂ + ε). With ε = 0 and inside it
-    is that of adam-atan2-pytorch, to the bit.
+    The forms that no package has (`build_optimizer`). atan2 needs no ε, yet CMM's tables 8 to 11 tune one; it is added
+    where Adam has it (ours). With the bias correction outside, as in the fused CUDA package of HRM and TRM, it is
+    p ← p(1 − lr·wd) − lr/(1 − β₁ᵗ)·atan2(m, √v̂ + ε). With ε = 0 and inside it is that of adam-atan2-pytorch, to the
+    bit. `capturable`, as in torch: step counts and the rate are tensors of the device.
     """
 
     def __init__(self, parameters: list[nn.Parameter], config: OptimizerConfig):
-        super().__init__(parameters, {"lr": config.lr})
+        super().__init__(parameters, {"lr": config.lr, "capturable": False})
         self.config = config
 
     @torch.no_grad()
@@ -109,19 +111,20 @@ class AdamAtan2(torch.optim.Optimizer):
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:
-                    self._move(p, p.grad, group["lr"])
+                    self._move(p, p.grad, group["lr"], group["capturable"])
 
-    def _move(self, p: Tensor, gradient: Tensor, lr: float | Tensor) -> None:
+    def _move(self, p: Tensor, gradient: Tensor, lr: float | Tensor, capturable: bool) -> None:
         # One parameter after the other: lists of tensors (foreach) leave the cache between two operations.
         c, state, (beta1, beta2) = self.config, self.state[p], self.config.betas
         if not state:
-            steps = torch.zeros((), device=p.device) if isinstance(lr, Tensor) else 0
-            state |= {"steps": steps, "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
-        state["steps"] += 1
-        correction, outside = 1 / (1 - beta1 ** state["steps"]), c.kind == "adam-atan2-outside"
+            state |= {"step": torch.zeros((), device=p.device if capturable else "cpu")}
+            state |= {"exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
+        state["step"] += 1
+        steps = state["step"] if capturable else state["step"].item()
+        correction, outside = 1 / (1 - beta1**steps), c.kind == "adam-atan2-outside"
         first = state["exp_avg"].lerp_(gradient, 1 - beta1)
         second = state["exp_avg_sq"].lerp_(gradient * gradient, 1 - beta2)
-        size = second.mul(1 / (1 - beta2 ** state["steps"])).sqrt_().add_(c.eps or 0.0)
+        size = second.mul(1 / (1 - beta2**steps)).sqrt_().add_(c.eps or 0.0)
         angle = first.mul(1.0 if outside else correction).atan2_(size)
         p.mul_(1 - lr * c.weight_decay)
         subtract([p], [angle], lr * (correction if outside else 1.0))
@@ -172,8 +175,7 @@ class Muon(torch.optim.AdamW):
     def __init__(self, matrices: Sequence[nn.Parameter], others: Sequence[nn.Parameter], config: OptimizerConfig):
         groups: list[dict[str, Any]] = [{"params": matrices, "lr": config.muon_lr}, {"params": others}]
         eps = 1e-8 if config.eps is None else config.eps
-        queued = on_device([*matrices, *others][0].device)
-        super().__init__(groups, config.lr, config.betas, eps, config.weight_decay, capturable=queued)
+        super().__init__(groups, config.lr, config.betas, eps, config.weight_decay)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Without AdamW's look at step counts, which matrices do not have."""
@@ -205,16 +207,17 @@ def build_optimizer(
     weights: list[nn.Parameter], config: OptimizerConfig, matrices: Sequence[nn.Parameter] = ()
 ) -> torch.optim.Optimizer:
     """The optimizer that `config` names; `matrices` are those of the weights that Muon moves."""
-    queued = on_device(weights[0].device)
     if config.kind == "muon":
         return Muon(matrices, weights[len(matrices) :], config)
     if config.kind == "adamw":
         eps = 1e-8 if config.eps is None else config.eps
-        return torch.optim.AdamW(weights, config.lr, config.betas, eps, config.weight_decay, capturable=queued)
-    if config.kind == "adam-atan2" and not config.eps and not queued:
+        return torch.optim.AdamW(weights, config.lr, config.betas, eps, config.weight_decay)
+    if not config.eps and config.kind == "adam-atan2":
         return adam_atan2_pytorch.AdamAtan2(weights, config.lr, config.betas, config.weight_decay, a=1.0)
     if not config.eps and (fused := fused_adam_atan2(weights[0].device)) is not None:
-        return fused(weights, lr=config.lr, betas=config.betas, weight_decay=config.weight_decay)
+        made = fused(weights, lr=config.lr, betas=config.betas, weight_decay=config.weight_decay)
+        made.param_groups[0]["capturable"] = True  # torch then loads step counts onto the device
+        return made
     return AdamAtan2(weights, config)
 
 
@@ -235,14 +238,13 @@ class Optimizers:
         trained = [p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")]
         of_muon = matrices_of(model) if config.kind == "muon" else set()
         self.weights = sorted(trained, key=lambda p: p not in of_muon)  # as they are numbered in a checkpoint
-        self.main = build_optimizer(self.weights, config, self.weights[: len(of_muon)])
-        for group in self.main.param_groups:
-            group["initial_lr"] = group["lr"]
+        self.use(build_optimizer(self.weights, config, self.weights[: len(of_muon)]))
 
-    @property
-    def fused(self) -> bool:
-        """Whether the fused package moves the weights."""
-        return type(self.main) is fused_adam_atan2(self.weights[0].device)
+    def use(self, optimizer: torch.optim.Optimizer) -> None:
+        """Move the weights by this optimizer."""
+        self.main = optimizer
+        for group in optimizer.param_groups:
+            group["initial_lr"] = group["lr"]
 
     def step(self, factor: float | Tensor = 1.0) -> Tensor:
         """One update at `factor` times the learning rates; clears the gradients, returns their norm before clipping."""
@@ -259,21 +261,17 @@ class Optimizers:
         return norm
 
     def state_dict(self) -> dict[str, Any]:
-        """The moments and step counts, the same for the fused package; sign-SGD has none."""
+        """The moments and step counts; sign-SGD has none."""
         state: dict[str, Any] = self.main.state_dict()["state"]
-        if not self.fused:
-            return state
-        return {
-            n: {key: entry[key] for key in ("exp_avg", "exp_avg_sq")} | {"steps": int(entry["step"])}
-            for n, entry in state.items()
-        }
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from saved moments."""
+        """Go on from saved moments. adam-atan2-pytorch counts `steps` by a number, the others `step` by a tensor."""
         moments = {int(index): dict(entry) for index, entry in state.items()}
-        device = self.weights[0].device
         for entry in moments.values():
-            if "steps" in entry and (self.fused or on_device(device)):
-                count = torch.as_tensor(entry.pop("steps"), dtype=torch.float32)
-                entry["step" if self.fused else "steps"] = count.to(device)
+            count = entry.pop("steps", entry.pop("step", None))
+            if isinstance(self.main, adam_atan2_pytorch.AdamAtan2):
+                entry["steps"] = int(count)
+            elif count is not None:
+                entry["step"] = torch.as_tensor(count, dtype=torch.float32)
         self.main.load_state_dict(self.main.state_dict() | {"state": moments})

@@ -216,7 +216,7 @@ def test_the_fused_package_moves_the_weights_where_it_may(
     for package in (Fused, None, Fused):
         monkeypatch.setattr(optim, "fused_adam_atan2", lambda device, package=package: package)
         optimizers = Optimizers(net, config)
-        assert optimizers.fused == (fused and package is Fused)
+        assert isinstance(optimizers.main, Fused) == (fused and package is Fused)
         if kept is not None:
             optimizers.load_state_dict(kept)
         for each, moves in ((net, optimizers), (plain, alone)):

@@ -22,9 +22,9 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 
 from reason.config.overrides import override
 from reason.config.schema import Config
+from reason.extensions.graph import capture
 from reason.runs.build import build_trainer
 from reason.runs.sets import load_training_set
-from reason.training import form
 
 DEVICE = "gpu"
 SCHEDULED = pairs("optimizer.schedule.kind=cosine optimizer.schedule.warmup_steps=4 ema.warmup=true training.steps=60")
@@ -93,7 +93,7 @@ def fake_gpu() -> Iterator[FakeTensorMode]:
         return model
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(form, "QUEUED", {DEVICE})
+        patch.setattr(capture, "DEVICES", {DEVICE})
         patch.setattr(torch, "Generator", Generator)
         patch.setattr(torch, "tensor", on_device)  # torch's own writes into the memory of the device
         patch.setattr(torch.nn.init, "trunc_normal_", lambda weights, **how: weights)  # looks at numbers
@@ -114,22 +114,18 @@ def hold_one_queue(config: Config, steps: int = 7, queued: bool = True) -> None:
             vars(part).update({name: mode.from_tensor(value).to(DEVICE) for name, value in held.items()})
         with torch.device(DEVICE):
             trainer = build_trainer(config, Path("no-run"), data)
-        trainer.numbers.queued = queued
-        seen: dict[form.Form, list[tuple[Any, ...]]] = {}
+        captured = capture.Captured(trainer, lambda step: step)
+        trainer.numbers = trainer.numbers if queued else captured.host_numbers  # type: ignore[method-assign]
+        seen: dict[capture.Form, list[tuple[Any, ...]]] = {}
         again = 0
         for step in range(steps):
-            at, queue = form.form_of(trainer), Queue()
+            at, queue = capture.form_of(trainer), Queue()
+            captured.prepare(at)
             if step < 2 or any(supervision.measured for supervision in at.supervisions):
                 trainer.optimizer_step()
                 continue
-
-            def recorded(*what: Any, queue: Queue = queue) -> Tensor:
-                with queue:
-                    return trainer.compute(*what)
-
-            trainer.run_step = recorded  # type: ignore[method-assign]
-            trainer.optimizer_step()
-            trainer.run_step = trainer.compute  # type: ignore[method-assign]
+            with queue:
+                trainer.optimizer_step()
             again += at in seen
             for now, before in zip(queue.operators, seen.setdefault(at, queue.operators), strict=True):
                 assert now == before

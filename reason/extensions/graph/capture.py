@@ -2,14 +2,16 @@
 
 A step of a small network is some thousand kernels of a few microseconds, and the host needs longer to queue them than
 the GPU to run them. A CUDA graph queues them all by one call. It reads and writes the memory that it was captured
-with, so everything that a step replaces (`Captured.moving`) is copied to where the next replay reads it.
+with. So everything that a step replaces (carries, meters) is copied to where the next replay reads it, and the numbers
+that the host computes for a step (`Trainer.numbers`) are entries of one tensor.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,13 +19,28 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from reason.errors import ConfigError
 from reason.rollout import Carry
-from reason.training.form import Form
+from reason.training.optim import AdamAtan2
 
 if TYPE_CHECKING:
-    from reason.training.loop import Trainer
+    from reason.training.loop import Supervision, Trainer
 
 Replay = Callable[[], Tensor]
+DEVICES = {"cuda"}  # whose steps can be captured
 EAGER = 3  # steps of a form before it is captured: the optimizer makes its state, inductor compiles, cuBLAS begins
+
+
+class Form(NamedTuple):
+    """What the host decides before an optimizer step. Two steps of one form queue the same kernels."""
+
+    frozen: bool  # is x̂ frozen?
+    terms: tuple[str, ...]  # the loss terms that are evaluated
+    supervisions: tuple[Supervision, ...]  # N_grad
+
+
+def form_of(trainer: Trainer) -> Form:
+    """The form of a trainer's next optimizer step."""
+    config, at = trainer.config, (trainer.step, trainer.config.training.steps)
+    return Form(config.optimizer.freezes(*at), tuple(config.loss.weights_at(*at)), tuple(trainer.supervisions()))
 
 
 class CudaGraphs:
@@ -49,7 +66,7 @@ class CudaGraphs:
 
 
 class Captured:
-    """`Trainer.compute` by graphs: one for each form. Steps at which the balancer measures stay eager."""
+    """`Trainer.optimizer_step` by graphs: one for each form. Steps at which the balancer measures stay eager."""
 
     def __init__(self, trainer: Trainer, capture: Callable[[Replay], Replay] | None = None):
         """Raises ConfigError where a step of this trainer needs the host."""
@@ -62,29 +79,56 @@ class Captured:
         # What a step replaces (carries, meters), where every graph reads and writes it. All else is written in place.
         self.carries: list[dict[str, Any]] = []
         self.sums: dict[str, Tensor] = {}
+        # What the host hands to a step: its numbers, and the groups of the puzzles that it draws.
+        self.host_numbers, trainer.numbers = trainer.numbers, lambda: self.numbers  # type: ignore[method-assign]
+        self.entries = torch.empty(len(self.host_numbers()), device=trainer.device)  # float32
+        self.numbers = dict(zip(self.host_numbers(), self.entries.unbind(), strict=True))
+        self.host_groups = [sampler.groups for sampler in trainer.samplers]
+        self.groups: Iterator[Tensor] = iter(())
+        for sampler in trainer.samplers:
+            sampler.groups = lambda: next(self.groups)  # type: ignore[method-assign]
+        optimizers, moments = trainer.optimizers, trainer.optimizers.state_dict()
+        if not isinstance(optimizers.main, torch.optim.AdamW):
+            optimizers.use(AdamAtan2(optimizers.weights, optimizers.config))  # the package counts steps on the host
+        for group in optimizers.main.param_groups:
+            group["capturable"] = True  # step counts are tensors of the device
+        optimizers.load_state_dict(moments)
 
-    def __call__(self, form: Form, numbers: Mapping[str, float | Tensor], groups: list[Tensor]) -> Tensor:
-        """One optimizer step; see `Trainer.compute`."""
+    def __call__(self) -> Tensor:
+        """One optimizer step."""
+        trainer, form = self.trainer, form_of(self.trainer)
+        groups = self.prepare(form)
         self.seen[form] += 1
         if self.seen[form] <= EAGER or any(supervision.measured for supervision in form.supervisions):
-            return self.trainer.compute(form, numbers, groups)
+            return trainer.optimizer_step()
         self._settle()
+        at = trainer.step, trainer.index
         if form not in self.replays:
-            self.replays[form] = self._captured(form, numbers, [each.clone() for each in groups])
-        replay, read = self.replays[form]
-        for place, drawn in zip(read, groups, strict=True):
+            places = [each.clone() for each in groups]
+            self.replays[form] = self.capture(partial(self._step, places)), places
+            trainer.step, trainer.index = at
+        replay, places = self.replays[form]
+        for place, drawn in zip(places, groups, strict=True):
             place.copy_(drawn)
-        return replay()
+        norm = replay()
+        trainer.step, trainer.index = at[0] + 1, at[1] + len(form.supervisions)
+        return norm
 
-    def _captured(
-        self, form: Form, numbers: Mapping[str, float | Tensor], groups: list[Tensor]
-    ) -> tuple[Replay, list[Tensor]]:
-        def step() -> Tensor:
-            norm = self.trainer.compute(form, numbers, groups)
-            self._settle()
-            return norm
+    def prepare(self, form: Form) -> list[Tensor]:
+        """Put the numbers of the next step on the device; the groups (B,) of each batch that it draws."""
+        on_gpu = self.trainer.device.type == "cuda"  # without pinned memory its copy would wait
+        self.entries.copy_(torch.tensor([*self.host_numbers().values()], pin_memory=on_gpu), non_blocking=True)
+        every = self.trainer.config.rollout.carry == "persistent"  # else where a loader batch begins
+        groups = [self.host_groups[each.set_index]() for each in form.supervisions if every or each.begins]
+        self.groups = iter(groups)
+        return groups
 
-        return self.capture(step), groups
+    def _step(self, places: list[Tensor]) -> Tensor:
+        """What is captured: a step that draws its puzzles from the groups in `places`."""
+        self.groups = iter(places)
+        norm = self.trainer.optimizer_step()
+        self._settle()
+        return norm
 
     def _settle(self) -> None:
         """Bring what a step replaced to where the graphs read it."""
@@ -104,9 +148,9 @@ class Captured:
 
 def lacking(trainer: Trainer) -> str | None:
     """Why a trainer's steps cannot be captured; None: they can."""
-    if trainer.optimizers.fused:
+    if type(trainer.optimizers.main).__module__.startswith("adam_atan2."):
         return "the package adam-atan2 takes its learning rate from the host"
-    if not trainer.numbers.queued:
+    if trainer.device.type not in DEVICES:
         return f"{trainer.device} has no CUDA graphs"
     if trainer.scaling.enabled:
         return "in fp16 every step asks the device whether it overflowed"

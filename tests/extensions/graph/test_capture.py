@@ -12,8 +12,9 @@ from test_queued import some
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.errors import ConfigError
+from reason.extensions.graph import capture
 from reason.extensions.graph.capture import Captured
-from reason.training import form
+from reason.training.log import read_metrics
 from reason.training.loop import Trainer
 
 MORE = pairs(
@@ -37,11 +38,18 @@ def captured(trainer: Trainer) -> list[None]:
 def test_captured_steps_equal_eager_ones_to_the_bit(
     family: str, tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where a run is stopped, goes on eagerly, and is captured anew."""
-    monkeypatch.setattr(form, "QUEUED", {"cpu"})  # so that rates are tensors here, too
+    """Eager steps with the same numbers on the device; also where a run is stopped, goes on, and is captured anew."""
+    monkeypatch.setattr(capture, "DEVICES", {"cpu"})
     monkeypatch.setattr(sys.modules[torch.optim.Adam.__module__], "_get_capturable_supported_devices", lambda: ["cpu"])
     config = override(tiny, MORE | FAMILIES[family])
-    trainer_of(config, tmp_path / "eager").train()
+    trainer_of(config, tmp_path / "plain").train()
+    with monkeypatch.context() as patch:
+        patch.setattr(capture, "EAGER", 100)
+        trainer = trainer_of(config, tmp_path / "eager")
+        assert not captured(trainer)
+        trainer.train()
+    losses = [[line["loss"] for line in read_metrics(tmp_path / name) if "loss" in line] for name in ("plain", "eager")]
+    assert losses[0][:2] == pytest.approx(losses[1][:2], rel=1e-3)  # its numbers are the host's, and rounded otherwise
     for name, steps in (("whole", None), ("parts", 11)):
         trainer = trainer_of(config, tmp_path / name)
         replays = captured(trainer)
@@ -58,19 +66,21 @@ def test_what_cannot_be_captured_is_refused(tiny: Config, tmp_path: Path, monkey
     for changes, lack in (({}, "cpu has no CUDA graphs"), ({"training.precision": "fp16"}, "in fp16 every step asks")):
         with pytest.raises(ConfigError, match=f"training.compile=graph: {lack}.*; type training.compile=inductor"):
             Captured(trainer_of(override(tiny, changes), tmp_path / "run"))
-        monkeypatch.setattr(form, "QUEUED", {"cpu"})  # as if it had
+        monkeypatch.setattr(capture, "DEVICES", {"cpu"})  # as if it had
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("family", FAMILIES)
-def test_cuda_graphs_equal_eager_steps_to_the_bit(family: str, tiny: Config, tmp_path: Path) -> None:
+def test_cuda_graphs_equal_eager_steps_to_the_bit(
+    family: str, tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         config = override(tiny, MORE | FAMILIES[family])
         for name in ("eager", "whole"):
             trainer = trainer_of(config, tmp_path / name, "cuda")
-            if name == "whole":
-                trainer.run_step = Captured(trainer)  # type: ignore[method-assign]
+            trainer.run_step = Captured(trainer)
+            monkeypatch.setattr(capture, "EAGER", 100 if name == "eager" else 3)
             trainer.train()
     finally:
         torch.use_deterministic_algorithms(False)
