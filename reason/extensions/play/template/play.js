@@ -164,11 +164,9 @@
     }
     const one = tries.findIndex((one) => one.frames.at(-1)?.holds);
     if (one >= 0) choose(one);
-    else say(`None of ${tries[tries.length - 1].number} tries keeps the rules. ${why()}`, true);
+    else say(`None of ${tries[tries.length - 1].number} tries keeps the rules. ${family.objection(question, model) ?? ""}`, true);
   }
 
-  // Why no try may keep the rules, in the words of `reason solve`.
-  const why = () => family.objection(question, model) ?? (family.several(question, model) ? "The puzzle has several solutions; the model was trained on puzzles with one." : "");
   const held = () => tries.some((one) => one.frames.at(-1)?.holds);
 
   // ---- drawing
@@ -266,7 +264,7 @@
     const verdict = frame.holds === null ? "" : ` ${frame.holds ? holds : broken}`;
     const speed = whole ? ` ${Math.round(one.frames.reduce((sum, each) => sum + each.milliseconds, 0) / one.frames.length)} ms a step.` : "";
     say(`Try ${one.number}, step ${shown}: ${counted(changed, "cell", "cells")} changed.${verdict}${speed}`);
-    if (whole && frame.holds === false && shown === one.frames.length) at("said").textContent += ` ${why() || "Another try may find it."}`;
+    if (whole && frame.holds === false && shown === one.frames.length) at("said").textContent += ` ${family.objection(question, model) ?? "Another try may find it."}`;
   }
 
   function buttons() {

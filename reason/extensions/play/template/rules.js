@@ -87,7 +87,6 @@ const plain = {
   examples: [],
   check: () => none,
   objection: () => null,
-  several: () => false,
 };
 
 const sudoku = {
@@ -120,49 +119,7 @@ const sudoku = {
     const kept = question.tokens.every((token, i) => !model.symbols.includes(token) || token === tokens[i]);
     return { holds: kept && broken.size === 0 && tokens.every((token) => model.symbols.includes(token)), broken };
   },
-  // How many grids have all clues, 2 for more, by trial and error in the open cell with the fewest digits left; after
-  // many trials what was found, at least 1. The clues do not clash.
-  solutions(tokens, model) {
-    const groups = Object.values(model.groups), all = (1 << model.symbols.length) - 1, taken = groups.map(() => []);
-    const flip = (i, bit) => groups.forEach((numbers, k) => (taken[k][numbers[i]] ^= bit));
-    const open = [...tokens.keys()].filter((i) => !model.symbols.includes(tokens[i]));
-    tokens.forEach((token, i) => open.includes(i) || flip(i, 1 << model.symbols.indexOf(token)));
-    let found = 0, trials = 20_000;
-    const search = () => {
-      if (found > 1 || trials-- === 0) return;
-      let place = -1, fewest = Infinity, free = 0;
-      open.forEach((i, at) => {
-        const bits = all & ~groups.reduce((seen, numbers, k) => seen | taken[k][numbers[i]], 0);
-        let count = 0;
-        for (let rest = bits; rest; rest &= rest - 1) count++;
-        if (count < fewest) [place, fewest, free] = [at, count, bits];
-      });
-      if (place < 0) return void found++;
-      const [cell] = open.splice(place, 1);
-      for (let bit = 1; bit <= all; bit <<= 1) {
-        if (!(free & bit) || trials < 0) continue;
-        flip(cell, bit);
-        search();
-        flip(cell, bit);
-      }
-      open.splice(place, 0, cell);
-    };
-    search();
-    return trials < 0 ? Math.max(1, found) : found;
-  },
-  // In the words of `reason solve`, as datasets_gen/sudoku finds them.
-  objection(question, model) {
-    const place = (i) => `row ${Math.floor(i / question.columns) + 1}, column ${(i % question.columns) + 1}`;
-    for (const [unit, numbers] of Object.entries(model.groups))
-      for (const number of model.symbols.keys())
-        for (const token of model.symbols) {
-          const cells = [...numbers.keys()].filter((i) => numbers[i] === number && question.tokens[i] === token);
-          if (cells.length > 1)
-            return `The puzzle contradicts itself: ${unit} ${number + 1} of the question holds ${model.characters[token]} twice: at ${place(cells[0])} and ${place(cells[1])}.`;
-        }
-    return sudoku.solutions(question.tokens, model) ? null : "The puzzle contradicts itself: no answer obeys all rules and clues.";
-  },
-  several: (question, model) => sudoku.solutions(question.tokens, model) > 1,
+  objection: (question, model) => (sudoku.clashes(question.tokens, model).size ? "The puzzle contradicts itself: the marked digits stand twice in a row, a column or a box." : null),
 };
 
 const [WALL, FREE, START, GOAL, PATH] = [1, 2, 3, 4, 5];
