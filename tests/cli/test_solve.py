@@ -189,7 +189,7 @@ WRONG = {
     "foreign": ("sudoku", "x" * 16, "'x' in line 1 is no cell of sudoku; its cells are '.12340_*?·'"),
     "clash": ("sudoku", "1..1 .... .... ....", "the puzzle contradicts itself: row 1 of the question holds 1 twice"),
     "walled in": ("maze", "S#..\n##..\n....\n...G", "contradicts itself: no path leads from S to G"),
-    "no sum": ("sum", "12*3", "'12*3' is no sum; type whole numbers with + between them, as 12+34="),
+    "no sum": ("sum", "12*3", "'12*3' is not a sum; type whole numbers with + between them, as 12+34="),
     "no file": ("maze", "nowhere.txt", "no file nowhere.txt"),
     "no file of another kind": ("sudoku", "nowhere.ss", "no file nowhere.ss, and no puzzle: 'n' in line 1 is no cell"),
     "no puzzle": ("sudoku", "model.hidden_size=3", "a run and a puzzle are needed"),

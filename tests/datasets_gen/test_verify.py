@@ -215,7 +215,7 @@ def test_what_cannot_be_read_shown_imported_or_exported_is_refused(tmp_path, dam
     field("sources", ["somewhere"])(folder)
     refused(["import", "npy", folder, *new], "sources is")
     array("labels", lambda labels: np.where(labels == 2, 0, labels))(folder)
-    refused(["export", folder, "--output", tmp_path / "x.csv"], "is no cell of a sudoku")
+    refused(["export", folder, "--output", tmp_path / "x.csv"], "is not a cell of a sudoku")
 
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -27,7 +27,7 @@ class Addition(Puzzle):
     """Tokens: 0 padding, 1-10 digits, 11 plus, 12 equals, 13 space, 14 end; 15 blank, where not causal.
 
     digits: of an operand, at most. reverse: the sum's lowest digit comes first. zero_pad: operands and sums have
-    a fixed width. Scored are the digits of the sum and the end, the other labels are 0.
+    a fixed width. The digits of the sum and the end are scored; the other labels are 0.
     causal: example = text without its last token, label of a cell = the token after it ("shifted"); the space after
     `=` is scored too, as in the code of STARS. Otherwise the cells of the answer are blank, as many as the longest
     sum needs, and labels lie where they belong.
@@ -200,7 +200,7 @@ class Addition(Puzzle):
         """Tokens (S,) of a typed sum such as `12+34=`; an answer behind '=' is left out."""
         typed = SUM.fullmatch(text)
         if typed is None:
-            raise DatasetError(f"{text.strip()!r:.60} is no sum; type whole numbers with + between them, as 12+34=")
+            raise DatasetError(f"{text.strip()!r:.60} is not a sum; type whole numbers with + between them, as 12+34=")
         operands = self.read(TOKENS[character] for character in re.sub(r"\s", "", typed[1]) + "=")
         question = self.example(operands)[0]
         if self.causal:  # leave out the answer that a training example shows

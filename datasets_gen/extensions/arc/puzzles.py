@@ -69,7 +69,7 @@ def grid_of(tokens: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Arc(SquareBoard):
-    """Tokens: 0 padding, 1 end of the grid, 2..11 the colours; unscored are the cells outside of the grid.
+    """Tokens: 0 padding, 1 end of the grid, 2..11 the colours; the cells outside of the grid are not scored.
 
     Published boards have 30×30 cells; smaller ones hold tasks of small grids in fewer tokens (ours).
     """
@@ -100,9 +100,7 @@ class Arc(SquareBoard):
                 return f"the {name} holds no grid of colours"
             wrong = tokens != tokens_of(grid, *corner_of(tokens), self.size)
             if wrong.any():
-                return (
-                    f"the {name} is no grid bounded by ends: token {tokens[wrong][0]} at {self.place(wrong.argmax())}"
-                )
+                return f"the {name} is not a grid bounded by ends: {tokens[wrong][0]} at {self.place(wrong.argmax())}"
         return None
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:

@@ -41,7 +41,7 @@ def run_export(options: argparse.Namespace) -> None:
 def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Split, name: str) -> None:
     """Write the split `name` as the published CSV, to a file that does not exist yet."""
     if split.inputs.min(initial=1) < 1 or split.labels.min(initial=1) < 1:
-        raise DatasetError(f"split {name}: token 0 or -100 is no cell of a {puzzle.name}")
+        raise DatasetError(f"split {name}: token 0 or -100 is not a cell of a {puzzle.name}")
     style = metadata.provenance.get("styles", {}).get(name, {})
     glyphs = np.array(list(puzzle.characters))
     glyphs[1] = style.get("blank", glyphs[1])

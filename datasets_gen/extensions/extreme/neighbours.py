@@ -79,8 +79,8 @@ def of_few_clues(count: int, rng: np.random.Generator) -> list[Puzzle]:
 def solution_classes(answers: np.ndarray) -> np.ndarray:
     """(N,) uint64 of full grids (N, 81): equal where a symmetry maps one to the other, hardly ever elsewhere. (ours)
 
-    Two lines are a permutation of the digits, whose cycles no renaming and no move changes. Read are the cycles of
-    every pair of rows and of columns, and whether the two share a band.
+    Two lines are a permutation of the digits, whose cycles no renaming and no move changes. The
+    class depends on the cycles of every pair of rows and of columns, and on whether the two share a band.
     """
     grids, digits = answers.reshape(-1, 9, 9).astype(np.int64) - 1, np.arange(9)
     first, second = np.triu_indices(9, 1)

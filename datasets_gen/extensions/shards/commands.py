@@ -47,7 +47,7 @@ def shard_of(text: str) -> tuple[int, int]:
     """The (index, count) that i/n names, index from 0."""
     index, _, of = text.partition("/")
     if not (index.isdecimal() and of.isdecimal() and 1 <= int(index) <= int(of)):
-        raise argparse.ArgumentTypeError(f"{text} is no shard; type 1/5 to 5/5 for five of them")
+        raise argparse.ArgumentTypeError(f"{text} is not a shard; type 1/5 to 5/5 for five of them")
     return int(index) - 1, int(of)
 
 

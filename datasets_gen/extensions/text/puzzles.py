@@ -25,7 +25,7 @@ class Text(Puzzle):
     causal: bool = True
 
     name = "text"
-    characters = ""  # tokens are no characters
+    characters = ""  # tokens are not characters
     judges = False  # no rule tells a right continuation
     repeats = False
     rules = "every label is the token after its cell"

@@ -27,7 +27,7 @@ def _needs(config: Config) -> Iterator[Need]:
 def search(settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int, stuck: bool) -> Search | None:
     """A clue after every K steps as asked; else after every N_super where puzzles have several solutions, or `stuck`.
 
-    By itself it is not made beside a study that reads steps of a puzzle that stays as it is.
+    Unasked it is not made together with a study that reads the steps of a puzzle which stays as it is.
     """
     asked = settings.asked.get("decimation")
     if asked is None:

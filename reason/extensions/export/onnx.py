@@ -3,7 +3,7 @@
     start.onnx   tokens (, identifiers)  ->  x, and the first state unless it is drawn
     step.onnx    x, the state            ->  logits (, halt), the next state: one supervision step
 
-float32. The batch is dynamic; so are rows and columns where cells see their neighbours alone (mixer local). card.json
+float32. The batch is dynamic; so are rows and columns where cells see only their neighbours (mixer local). card.json
 names what goes in and comes out, and says how far the graphs are from torch. docs/export.md has the lines of Python
 that solve a puzzle with them.
 """
@@ -226,7 +226,7 @@ def onnx_logits(
 def compared(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, int]:
     """The largest difference of logits (T, N, S, V), relative to the largest, and how many answers are equal.
 
-    Logits of tokens that are no symbols are left out.
+    Logits of tokens other than symbols are left out.
     """
     said = theirs > IMPOSSIBLE
     difference = np.abs(ours - theirs)[said].max() / np.abs(theirs[said]).max()

@@ -20,11 +20,11 @@ def lacks(config: ModelConfig, computed: Dtypes, device: torch.device) -> str | 
     if not isinstance(config, RecursiveConfig):
         return "models of this family have no kernel"
     if config.hidden_size % WIDTH:
-        return f"model.hidden_size={config.hidden_size} is no multiple of {WIDTH}"
+        return f"model.hidden_size={config.hidden_size} is not a multiple of {WIDTH}"
     if config.mixer not in ("local", "groups", "relations"):
         return f"the kernel has no model.mixer={config.mixer}"
     if inner_of(config) % INNER:
-        return f"the inner width {inner_of(config)} (model.expansion) is no multiple of {INNER}"
+        return f"the inner width {inner_of(config)} (model.expansion) is not a multiple of {INNER}"
     if config.mixer == "local" and config.neighbourhood != "von-neumann":
         return f"the kernel has no model.neighbourhood={config.neighbourhood}"
     if (config.equation, config.integrator, config.substeps, config.dt) != ("impulse", "euler", 1, 1.0):

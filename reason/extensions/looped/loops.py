@@ -29,7 +29,7 @@ class RandomLoops(LoopsConfig):
         numbers = {key: value for key, value in random.items() if key != "law"}
         positive = all(isinstance(value, int | float) and 0 < value <= 10_000 for value in numbers.values())
         if random and (LAWS.get(str(random.get("law"))) != numbers.keys() or not positive or random["max"] < 1):
-            raise ValueError(f"{random} is no law of positive numbers: {TYPED}")
+            raise ValueError(f"{random} is not a law of positive numbers: {TYPED}")
         return random
 
     def draw(self, seed: int, index: int, step: int) -> int:

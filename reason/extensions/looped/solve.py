@@ -43,7 +43,7 @@ def write(
     The model reads at most a window. What is written beyond it follows on the second half of the window.
     """
     if config.model.kind != "looped":
-        raise ConfigError(f"{run} is no looped model, so it writes no text")
+        raise ConfigError(f"{run} is not a looped model and cannot write a text on")
     if options.exit is not None and "gate" not in config.model.heads:
         raise ConfigError(f"--exit {options.exit}: {run} has no exit gate; leave it out")
     for name, low, high in (("length", 1, 10**6), ("temperature", 0, 100), ("top_p", 1e-6, 1), ("exit", 0, 1)):

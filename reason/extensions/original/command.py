@@ -42,7 +42,7 @@ DESCRIPTION = """Make a run from a checkpoint of the original HRM or TRM code, o
   python evaluate.py runs/trm
 
 Reads a torch state_dict, by itself or under a name in a file ("ema" before "model" before "state_dict" before another
-name), or .safetensors; of a whole state of training the tensors alone, and no code of the file runs. The config comes
+name), or .safetensors; of a whole state of training only the tensors; no code of the file runs. The config comes
 from the shapes, from all_config.yaml or config.json in the same folder (or `config` in the file), and from what you
 type. Any other setting has the authors' default, and the command prints it. The precision is that of the file: float32
 if its initial states are float32."""
@@ -88,7 +88,7 @@ def main(argv: list[str]) -> int:
         raise
     except (KeyError, IndexError, ValueError, TypeError, OverflowError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise ConfigError(f"{file} is no HRM or TRM, or states other settings than its own ({reason})") from None
+        raise ConfigError(f"{file} is not of HRM or TRM, or its config states other settings ({reason})") from None
     run = Path(run_name) if run_name else next_run("imported")
     create_run(run, config, shape, metadata.task if metadata else {}, sys.argv)
     save_checkpoint(run, 0, model.state_dict(), None, {"imported_from": str(file)})
@@ -104,7 +104,7 @@ def main(argv: list[str]) -> int:
             "has their mean, so train on"
         )
     elif count > 1 and section["puzzle_emb_len"]:
-        known = f"the number alone agrees with {directory}" if directory else "evaluate on the set of its training"
+        known = f"only their number agrees with {directory}" if directory else "evaluate on the set of its training"
         print(f"not known: which puzzles the {count} identifiers are, since a checkpoint has no names of them; {known}")
     open_questions = [setting for name, setting in assumed.items() if f"model.{name}" not in pairs]
     if open_questions:
@@ -175,8 +175,8 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
     taken = next((key for key in ("ema", "model", "state_dict", *alone) if key in held), None)
     if taken is None:
         raise ConfigError(
-            f"{file} holds {', '.join(map(repr, held)) or 'no state_dict, names to tensors'}; save the weights of one "
-            "model alone: torch.save(model.state_dict(), FILE)"
+            f"{file} holds {', '.join(map(repr, held)) or 'no state_dict, names to tensors'}; save only the weights "
+            "of one model: torch.save(model.state_dict(), FILE)"
         )
     rest = [key for key in held if key != taken]
     chosen = f"{taken!r}, not from {', '.join(map(repr, rest))}" if rest else repr(taken)

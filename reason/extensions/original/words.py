@@ -103,7 +103,7 @@ def spelled(typed: dict[str, str], named: str | None = None, script: bool = Fals
     was typed. Epochs become optimizer steps as in their code: epochs · groups · mean examples of a puzzle / batch.
 
     Raises:
-        ConfigError: a network that is not here, or a value that is no number.
+        ConfigError: a network that is not here, or a value that is not a number.
     """
     hrms = "data_path" in typed or (script and not OF_TRM & typed.keys())
     arch = typed.get("arch", "hrm_v1" if hrms else "trm")
@@ -129,7 +129,7 @@ def spelled(typed: dict[str, str], named: str | None = None, script: bool = Fals
         if len(sets) < len(folders):
             examples, counted = PUZZLES, f"{PUZZLES:,} puzzles"
             if puzzle == "arc":  # 100,000 epochs, as the preset states
-                examples, counted = config.drawn / 100_000, "the 800 tasks of ARC-AGI-1 alone"
+                examples, counted = config.drawn / 100_000, "only the 800 tasks of ARC-AGI-1"
             notes.append(f"{', '.join(folders)} is not there: the steps are counted for {counted}")
         batch = max(1.0, _number(theirs, "global_batch_size", config.training.batch_size))
         ours["training.steps"] = str(max(1, int(_number(theirs, "epochs") * examples / batch)))
@@ -185,7 +185,7 @@ def _number(theirs: Mapping[str, str], key: str, default: float = 0) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ConfigError(f"{key}={text} of the original code is no number; type one")
+        raise ConfigError(f"{key}={text} of the original code is not a number; type one")
     return value
 
 

@@ -95,7 +95,7 @@ def unpacked(archive: Path, run: Path | None) -> Path:
                 for member in packed:
                     if not MEMBER.fullmatch(member.name) or not member.isreg() or member.issparse():
                         raise ConfigError(
-                            f"{archive} is no run's archive: it holds {member.name}; `reason pack RUN` makes one"
+                            f"{archive} is not the archive of a run: it holds {member.name}; make one: reason pack RUN"
                         )
                     source, target = packed.extractfile(member), scratch / member.name
                     assert source is not None, "a regular file"

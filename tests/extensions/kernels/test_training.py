@@ -107,9 +107,9 @@ def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.Mo
 @pytest.mark.usefixtures("able")
 @pytest.mark.parametrize(("changes", "words"), [
     ({"training.precision": "amp-bf16"}, r"this model in float32, products in bfloat16; type model\.fused=false"),
-    ({"model.hidden_size": "40", "model.num_heads": "1"}, "model.hidden_size=40 is no multiple of 16"),
+    ({"model.hidden_size": "40", "model.num_heads": "1"}, "model.hidden_size=40 is not a multiple of 16"),
     ({"model.mixer": "attention"}, "mixer=attention"),
-    ({"model.expansion": "0.5"}, r"the inner width 16 \(model\.expansion\) is no multiple of 32"),
+    ({"model.expansion": "0.5"}, r"the inner width 16 \(model\.expansion\) is not a multiple of 32"),
     ({"model.dt": "0.5"}, "z ← F"),
 ], ids=str)  # fmt: skip
 def test_what_it_cannot_compute_is_refused(changes: dict[str, str], words: str, narrow: Config, tmp_path: Path) -> None:

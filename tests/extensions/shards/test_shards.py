@@ -58,7 +58,7 @@ def test_shards_of_another_set_or_page_are_refused(tmp_path, monkeypatch, refuse
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/2/3"])
 def test_what_is_no_shard_is_refused(tmp_path, capsys, text):
     assert make("sudoku", tmp_path / "set", f"--shard={text}") == 2
-    assert f"{text} is no shard; type 1/5 to 5/5" in capsys.readouterr().err
+    assert f"{text} is not a shard; type 1/5 to 5/5" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["shard", "merge"])
