@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import hashlib
 import json
 import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
 
 import numpy as np
 
@@ -58,7 +56,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, tokenize and save."""
+    """Read the documents, tokenize them, and save their windows."""
     check_free(options.output_dir)
     stride = options.window if options.stride is None else options.stride
     if not 2 <= options.window <= 2**20 or not 1 <= stride <= options.window:
@@ -67,19 +65,16 @@ def run(options: argparse.Namespace) -> None:
         )
     if options.test < 0 or options.validation < 0 or options.test + options.validation >= 1:
         raise DatasetError(f"--test {options.test} --validation {options.validation}: shares, together below 1")
-    corpus = Corpus(tuple(options.files), options.field, options.encoding)
-    names = _names(corpus)
-    if len(names) < FEW:
-        characters = sum(len(text) for _, text in corpus.documents())
-        corpus = corpus._replace(part=-(-characters // PARTS))
-        names = _names(corpus)
-    split_of = _splits(names, options)
-    train = [name for name, split in split_of.items() if split == "train"]
-    texts = (text for _, text in Progress(corpus.only(train), total=len(train), desc="vocabulary", unit="document"))
-    fit = fitted(options.tokens, texts, options.vocabulary)
-    puzzle = Text(options.window, options.tokens, fit)
+    read = (document for path in options.files for document in documents(path, options.field, options.encoding))
+    texts = _once(Progress(read, desc="reading", unit="document"))
+    if len(texts) < FEW:
+        size = -(-sum(map(len, texts.values())) // PARTS)
+        texts = _once(part for name, text in texts.items() for part in _cut(name, text, size))
+    split_of = _splits(list(texts), options)
+    trained = (text for name, text in texts.items() if split_of[name] == "train")
+    puzzle = Text(options.window, options.tokens, fitted(options.tokens, trained, options.vocabulary))
     with scratch_beside(options.output_dir) as scratch:
-        splits = _tokenized(corpus, split_of, puzzle, stride, scratch)
+        splits = _tokenized(texts, split_of, puzzle, stride, scratch)
         made_by = {key: getattr(options, key) for key in MADE_BY if getattr(options, key) is not None}
         words = [word for key, value in made_by.items() for word in (f"--{key}", str(value))]
         write_dataset(
@@ -97,86 +92,67 @@ def run(options: argparse.Namespace) -> None:
     print(f"{options.output_dir}: {tokens} tokens of {len(split_of):,} documents, vocabulary {puzzle.vocab_size:,}")
 
 
-class Corpus(NamedTuple):
-    """Files and folders of text, read document after document."""
-
-    paths: tuple[Path, ...]
-    field: str
-    encoding: str
-    part: int = 0  # characters from which on a document ends with its line; 0: a document is a file or a line of .jsonl
-
-    def documents(self) -> Iterator[tuple[str, str]]:
-        """(name, text) of each that is not empty."""
-        for path in self.paths:
-            files = sorted(file for file in path.rglob("*") if _readable(file)) if path.is_dir() else [path]
-            if not files:
-                raise DatasetError(f"{path} holds no file that ends in {', '.join(SUFFIXES)}, or one of them and .gz")
-            for name, text in (document for file in files for document in self._of_file(file)):
-                if "\0" in text:
-                    raise DatasetError(f"{name} holds a byte of 0, so it is no text")
-                if text.strip():
-                    yield from _cut(name, text, self.part) if self.part else [(name, text)]
-
-    def only(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """The documents of these names, in the order of the files."""
-        wanted = set(names)
-        return ((name, text) for name, text in self.documents() if name in wanted)
-
-    def _of_file(self, file: Path) -> Iterator[tuple[str, str]]:
+def documents(path: Path, field: str, encoding: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each document of a file, or of all files of a folder in sorted order."""
+    files = sorted(file for file in path.rglob("*") if _readable(file)) if path.is_dir() else [path]
+    if not files:
+        raise DatasetError(f"{path} holds no file that ends in {', '.join(SUFFIXES)}, or one of them and .gz")
+    for file in files:
         if not file.is_file():
             raise DatasetError(f"no file {file}; give the path of a local file or folder")
+        opened = gzip.open if file.suffix == ".gz" else Path.open
         try:
-            with _opened(file, self.encoding) as stream:
+            with opened(
+                file, "rt", encoding="utf-8-sig" if encoding == "utf-8" else encoding
+            ) as stream:  # without a mark
                 if not file.name.removesuffix(".gz").endswith(".jsonl"):
                     yield str(file), stream.read()
-                    return
+                    continue
                 for number, line in enumerate(stream, 1):
                     if line.strip():
-                        yield f"{file}:{number}", self._of_line(line, f"{file}:{number}")
+                        yield f"{file}:{number}", _of_line(line, field, f"{file}:{number}")
         except (UnicodeDecodeError, LookupError) as error:
-            why = f"{file} is not {self.encoding} ({error})"
+            why = f"{file} is not {encoding} ({error})"
             raise DatasetError(f"{why}; name its --encoding, or save it as UTF-8") from None
         except (gzip.BadGzipFile, EOFError) as error:
             raise DatasetError(f"{file} is damaged ({error})") from None
-
-    def _of_line(self, line: str, where: str) -> str:
-        try:
-            value = json.loads(line)
-        except ValueError as error:
-            raise DatasetError(f"{where} is no JSON ({error})") from None
-        if not isinstance(value, dict) or not isinstance(value.get(self.field), str):
-            has = ", ".join(value) if isinstance(value, dict) else "no object"
-            raise DatasetError(f"{where} has no text in the field {self.field!r} ({has}); name its --field")
-        return str(value[self.field])
 
 
 def _readable(file: Path) -> bool:
     return file.name.removesuffix(".gz").endswith(SUFFIXES) and file.is_file()
 
 
-def _opened(file: Path, encoding: str) -> IO[str]:
-    encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding  # skips a byte order mark
-    return gzip.open(file, "rt", encoding=encoding) if file.suffix == ".gz" else file.open(encoding=encoding)
+def _of_line(line: str, field: str, where: str) -> str:
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        raise DatasetError(f"{where} is not JSON ({error})") from None
+    if not isinstance(value, dict) or not isinstance(value.get(field), str):
+        has = ", ".join(value) if isinstance(value, dict) else "no object"
+        raise DatasetError(f"{where} has no text in the field {field!r} ({has}); name its --field")
+    return str(value[field])
+
+
+def _once(documents: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Collect the texts by name; of equal texts the first is kept, empty ones are left out."""
+    names: dict[str, str] = {}
+    for name, text in documents:
+        if "\0" in text:
+            raise DatasetError(f"{name} holds a byte of 0, so it is not a text")
+        if text.strip():
+            names.setdefault(text, name)
+    return {name: text for text, name in names.items()}
 
 
 def _cut(name: str, text: str, size: int) -> Iterator[tuple[str, str]]:
-    """Parts of whole lines of a text, `size` characters or a line more each, named by their number."""
-    lines, length, number = list[str](), 0, 1
+    """Cut a text into parts of whole lines; a part ends with the line that brings it to `size` characters."""
+    part, number = "", 1
     for line in text.splitlines(keepends=True):
-        lines, length = [*lines, line], length + len(line)
-        if length >= size:
-            yield f"{name}, part {number}", "".join(lines)
-            lines, length, number = [], 0, number + 1
-    if "".join(lines).strip():
-        yield f"{name}, part {number}", "".join(lines)
-
-
-def _names(corpus: Corpus) -> list[str]:
-    """The documents by name, equal ones once."""
-    names: dict[bytes, str] = {}
-    for name, text in Progress(corpus.documents(), desc="reading", unit="document"):
-        names.setdefault(hashlib.sha256(text.encode(errors="surrogatepass")).digest(), name)
-    return list(names.values())
+        part += line
+        if len(part) >= size:
+            yield f"{name}, part {number}", part
+            part, number = "", number + 1
+    yield f"{name}, part {number}", part
 
 
 def _splits(names: list[str], options: argparse.Namespace) -> dict[str, str]:
@@ -192,8 +168,10 @@ def _splits(names: list[str], options: argparse.Namespace) -> dict[str, str]:
     return found
 
 
-def _tokenized(corpus: Corpus, split_of: dict[str, str], puzzle: Text, stride: int, scratch: Path) -> dict[str, Split]:
-    """The windows of every split, kept on disk while they are made.
+def _tokenized(
+    texts: dict[str, str], split_of: dict[str, str], puzzle: Text, stride: int, scratch: Path
+) -> dict[str, Split]:
+    """Make the windows of every split; they are written to disk while they are made.
 
     Test and validation first: a window that they have is left out of training.
     """
@@ -208,8 +186,8 @@ def _tokenized(corpus: Corpus, split_of: dict[str, str], puzzle: Text, stride: i
                 continue
             paths = [scratch / f"{split}.{part}" for part in ("inputs", "labels")]
             with paths[0].open("wb") as inputs, paths[1].open("wb") as labels:
-                for name, text in corpus.only(names):
-                    tokens = [puzzle.end, *puzzle.tokenizer.encode(text), puzzle.end]
+                for name in names:
+                    tokens = [puzzle.end, *puzzle.tokenizer.encode(texts[name]), puzzle.end]
                     rows = windows(np.array(tokens, kind), window, stride, every=split == "train")
                     new = []
                     for row, key in enumerate(row_keys(rows[0]).tolist()):
