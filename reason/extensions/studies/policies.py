@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullLocator
 from torch import Tensor
 
 from datasets_gen.layout import splits_of
@@ -22,7 +21,7 @@ from reason.data import PuzzleData
 from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator, StepColumns
 from reason.evaluation.studies.by_step import Signals, scored_mean
 from reason.losses.lm import Likelihood, probabilities
-from reason.report.chart import Chart, legend, shares_axis
+from reason.report.chart import Chart, legend, log_axis, shares_axis
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, cells, interval, share, wilson_interval
 from reason.rollout import StepRecord
@@ -134,7 +133,7 @@ def frontier(seen: Columns, signal: str) -> list[dict[str, float]]:
 
 
 class Policies(Consumer):
-    """Calibrated on one part of the puzzles and reported on another; (T, N) float32 of each signal."""
+    """Calibrates policies on one part of the puzzles and reports them on another; keeps each signal, (T, N) float32."""
 
     place = 40
 
@@ -151,7 +150,7 @@ class Policies(Consumer):
         return self._kept.take() if record.step == self.steps else None
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """What each policy gives."""
+        """A row of results for each policy, and the frontier of each signal."""
         calibration, tested, source = self._calibration(seen)
         given = self.evaluator.settings.asked["policies"]
         budget = float(given) if given else None
@@ -220,7 +219,8 @@ def _charts(results: Results) -> list[Chart]:
         if key == "exact":
             shares_axis(axes, key, whole=False)
         axes.set_ylabel(key)
-        doubling_axis(axes, results["steps"], "mean supervision steps")
+        axes.set_xlabel("mean supervision steps")
+        log_axis(axes, "x")
         legend(axes)
 
     form = ".1%" if key == "exact" else ".4g"
@@ -228,17 +228,8 @@ def _charts(results: Results) -> list[Chart]:
     return [Chart(f"{key} against mean steps", says, draw)]
 
 
-def doubling_axis(axes: Axes, largest: float, label: str) -> None:
-    """A logarithmic axis with ticks at 1, 2, 4, 8, …."""
-    axes.set_xscale("log")
-    axes.set_xticks([t for t in (2**k for k in range(17)) if t <= largest])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel(label)
-
-
 def errorbars(axes: Axes, x: Sequence[float], shares: Sequence[float], puzzles: int, **style: Any) -> None:
-    """Points with their Wilson intervals."""
+    """Draw points with their Wilson intervals."""
     values = np.array(shares)
     low, high = np.transpose([wilson_interval(value, puzzles) for value in shares])
     bars = np.maximum([values - low, high - values], 0)

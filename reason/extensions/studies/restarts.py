@@ -14,10 +14,10 @@ from datasets_gen.structure import GridSymmetry
 from reason.data import STILL, Moved, draw_symmetries
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, PuzzleSeeds, narrow
-from reason.extensions.studies.policies import doubling_axis, errorbars
+from reason.extensions.studies.policies import errorbars
 from reason.models.base import IGNORE, Batch, State, correct
 from reason.models.states import mapped, random_like, residual, size_of_rows
-from reason.report.chart import Chart, legend, shares_axis
+from reason.report.chart import Chart, legend, log_axis, shares_axis
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, share
 from reason.rollout import StepRecord, exact_logit, unroll
@@ -129,7 +129,7 @@ class Restarts(Consumer):
         return on_host
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """One table a variation."""
+        """A table for each variation."""
         return {
             "restarts": {
                 kind: {
@@ -206,7 +206,8 @@ def _charts(results: Results) -> list[Chart]:
             aside = [1.02**index * count for count in counts]  # bars of different ways stand apart
             errorbars(axes, aside, exact, results["puzzles"], fmt="none", color=styled(index)["color"])
         shares_axis(axes, "exact", whole=False)
-        doubling_axis(axes, counts[-1], "restarts")
+        axes.set_xlabel("restarts")
+        log_axis(axes, "x")
         legend(axes)
 
     charts = []
