@@ -1,16 +1,13 @@
-"""How well the halting head knows which answers are exact: AUC, calibration error, reliability, abstention."""
+"""How well the halting head knows which answers are exact: AUC, calibration error, abstention."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from scipy.stats import rankdata
 
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, StepColumns
-from reason.report.chart import Chart, shares_axis
-from reason.report.palette import BLUE, GREY
 from reason.report.section import Results, Section, Table, interval, number, rows_shown, share
 from reason.rollout import StepRecord, exact_logit
 
@@ -26,23 +23,10 @@ def auc(scores: np.ndarray, positive: np.ndarray) -> float | None:
     return float((rankdata(scores)[positive].sum() - yes * (yes + 1) / 2) / (yes * no))
 
 
-def reliability(probability: np.ndarray, positive: np.ndarray) -> list[dict[str, float]]:
-    """Equal-width bins of probability (Guo et al. 2017): puzzles, mean probability, share of positives; none empty."""
-    index = np.minimum((probability * BINS).astype(int), BINS - 1)
-    return [
-        {
-            "puzzles": int((index == b).sum()),
-            "said": float(probability[index == b].mean()),
-            "true": float(positive[index == b].mean()),
-        }
-        for b in np.unique(index)
-    ]
-
-
 def ece(probability: np.ndarray, positive: np.ndarray) -> float:
-    """Expected calibration error: mean over puzzles of |said − true| of their bin."""
-    rows = reliability(probability, positive)
-    return sum(row["puzzles"] * abs(row["said"] - row["true"]) for row in rows) / len(probability)
+    """Expected calibration error (Guo et al. 2017): |Σ probability − positives| of bins of equal width, per puzzle."""
+    index = np.minimum((probability * BINS).astype(int), BINS - 1)
+    return float(np.abs(np.bincount(index, probability - positive)).sum() / len(probability))
 
 
 def of_highest(q: np.ndarray, exact: np.ndarray) -> np.ndarray:
@@ -75,7 +59,7 @@ def abstention(q: np.ndarray, exact: np.ndarray, valid: np.ndarray | None = None
 
 
 class HaltingHead(Consumer):
-    """`q_halt` (T, N): its σ against `exact`, the column of Accuracy."""
+    """Keeps `q_halt` (T, N) and compares its σ with `exact`, the column of Accuracy."""
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
@@ -90,7 +74,7 @@ class HaltingHead(Consumer):
         return self._kept.take() if record.step == self.steps else None
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """AUC, ECE and exact of the highest q so far at every step, reliability at the trained one; None: no head.
+        """AUC, ECE and exact of the highest q so far at every step; None: no head.
 
         Abstention is about the answers of the highest q of all steps.
         """
@@ -98,15 +82,12 @@ class HaltingHead(Consumer):
             return {"halting": None}
         q = np.nan_to_num(seen["q_halt"].astype(np.float64), nan=-np.inf)  # a diverged state says nothing
         probability, exact = 1 / (1 + np.exp(-np.clip(q, -500, 500))), seen["exact"]
-        step = min(self.evaluator.trained_steps, self.evaluator.steps)
         best = [of_highest(q, seen[name]) for name in ("exact", "valid") if name in seen]
         return {
             "halting": {
                 "auc_by_step": [auc(scores, right) for scores, right in zip(q, exact, strict=True)],
                 "ece_by_step": [ece(p, right) for p, right in zip(probability, exact, strict=True)],
                 "exact_by_step": best[0].mean(1).tolist(),
-                "step": step,
-                "reliability": reliability(probability[step - 1], exact[step - 1]),
                 "abstention": abstention(q.max(0), *(by_step[-1] for by_step in best)),
             }
         }
@@ -125,7 +106,7 @@ def _tables(results: Results) -> list[Table]:
 
 
 def _given(results: Results) -> Table:
-    """What abstention leaves."""
+    """The table of abstention."""
     rows = [
         [
             "none" if row["threshold"] is None else f"{row['threshold']:.2f}",
@@ -141,24 +122,8 @@ def _given(results: Results) -> Table:
     return Table("answers of highest q, given only above a threshold", columns, rows, left=(0, 1))
 
 
-def _charts(results: Results) -> list[Chart]:
-    head = results["halting"]
-    rows = head["reliability"]
-
-    def reliability(axes: Axes) -> None:
-        axes.plot([0, 1], [0, 1], color=GREY, ls=":", lw=1)
-        said, true, puzzles = (np.array([row[key] for row in rows]) for key in ("said", "true", "puzzles"))
-        axes.scatter(said, true, s=12 + 200 * puzzles / results["puzzles"], color=BLUE, alpha=0.8)
-        axes.set(xlabel="σ(q), mean of its bin", xlim=(-0.05, 1.05))
-        shares_axis(axes, "share exact")
-        axes.set_ylim(-0.05, 1.05)
-
-    told = "; ".join(f"{row['puzzles']} puzzles at σ(q) {row['said']:.2f}, {share(row['true'])} exact" for row in rows)
-    return [Chart(f"σ(q) against the share exact, step {head['step']}", told, reliability)]
-
-
 NOTE = """Highest q so far: each puzzle's answer is that of the step with its highest q. AUC: the chance that an exact
-puzzle has the higher q. Calibration error: the mean distance from the diagonal, in bins of 1/15. Thresholds are
+puzzle has the higher q. Calibration error: the mean distance of σ(q) from the share exact, in 15 bins. Thresholds are
 chosen on these very puzzles, and the intervals, Wilson's, do not know that."""
 
-HALTING = Section("halting", "Does the halting head know?", _tables, {"halting": _charts}, lambda _: NOTE, place=30)
+HALTING = Section("halting", "Does the halting head know?", _tables, note=lambda _: NOTE, place=30)
