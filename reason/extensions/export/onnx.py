@@ -109,9 +109,9 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
         ConfigError: a package is missing, the model cannot be exported, or the graphs answer otherwise than torch.
     """
     versions = {name: package(name).__version__ for name in ("torch", "onnx", "onnxscript", "onnxruntime")}
-    plain = {"training.precision": "fp32"} | (
-        {"model.fused": False} if fused(config.model) else {}
-    )  # no kernel is traced
+    plain: dict[str, object] = {"training.precision": "fp32"}
+    if fused(config.model):
+        plain["model.fused"] = False  # a kernel cannot be traced
     model = load_run(run, CPU, derive(config, plain), config.evaluation.weights).model
     if isinstance(model, LaidOut) and any(layout.mixer_constants is not None for layout in model.layouts):
         raise ConfigError(

@@ -174,7 +174,7 @@ def _settings(theirs: Mapping[str, str]) -> dict[str, str]:
         if not cosine:
             del ours["optimizer.schedule.min_ratio"]
     if {"beta1", "beta2"} & theirs.keys():
-        ours["optimizer.betas"] = ",".join((BOTH | theirs)[key] for key in ("beta1", "beta2"))
+        ours["optimizer.betas"] = ",".join({**BOTH, **theirs}[key] for key in ("beta1", "beta2"))
     return ours
 
 
