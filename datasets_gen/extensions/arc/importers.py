@@ -21,7 +21,7 @@ EXAMPLE = """\
                    or the challenges and solutions files of the combined (Kaggle) form, side by side
                    python -m datasets_gen import arc arc-agi_training_challenges.json \\
                        arc-agi_evaluation_challenges.json --augmentations 100 --output-dir data/arc
-                   re-arc, whose files are lists of pairs: rename re_arc/tasks, since its name tells the split
+                   re-arc, whose files are lists of pairs: rename re_arc/tasks, since its name gives the split
                    python -m datasets_gen import arc re_arc/training data/evaluation --augmentations 0 \\
                        --output-dir data/re-arc
                    a few small tasks on a small board, for training and testing without a GPU:

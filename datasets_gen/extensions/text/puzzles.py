@@ -26,7 +26,7 @@ class Text(Puzzle):
 
     name = "text"
     characters = ""  # tokens are not characters
-    judges = False  # no rule tells a right continuation
+    judges = False  # no rule decides which continuation is right
     repeats = False
     rules = "every label is the token after its cell"
 

@@ -1,4 +1,4 @@
-"""Decimation: clues that the model gives itself, for puzzles with several solutions (a word of belief propagation)."""
+"""Decimation: clues that the model gives itself, for puzzles with several solutions (a term of belief propagation)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Decimation:
 
     Of the cells whose likeliest token has a probability below `DECIDED`, the surest is the one whose distribution is
     farthest, by the Kullback-Leibler divergence, from the mean over the puzzle's open cells: where most cells are
-    empty, a likely queen tells more than a likely gap. The state of a `solved` puzzle stays. So a network that gives
-    marginals of several solutions settles on one of them.
+    empty, a likely queen is more informative than a likely gap. The state of a `solved` puzzle stays. So a network
+    that gives marginals of several solutions settles on one of them.
 
     A puzzle that is not solved and has no such cell has failed, and starts from its question again. Bit i of the number
     of its failures says whether its i-th clue is then the second likeliest token: no combination comes twice.

@@ -21,17 +21,17 @@ WIDTH, INNER = 16, 32  # D and I are multiples of these
 
 
 class Wiring(NamedTuple):
-    """What each of S' positions hears: the members of its groups, or its neighbours on the grid."""
+    """The positions that each of S' positions reads: the members of its groups, or its neighbours on the grid."""
 
-    open: Tensor  # (B, S') uint8: the positions that are heard
+    open: Tensor  # (B, S') uint8: the positions that others read
     ids: Tensor | None  # (R, S') int32: the group of each position, for R relations
     counts: Tensor | None  # (R,) int32: groups of each relation
     scale: Tensor | None  # (G,) float32: factor of each group's sum, relation after relation
-    taps: Tensor | None  # (T, S') int32: neighbours, −1 beyond the edge; None: a position hears itself
+    taps: Tensor | None  # (T, S') int32: neighbours, −1 beyond the edge; None: a position reads itself
     instances: Tensor | None = None  # (B, N) int32: of each kind (instances, columns), numbers and then cells, −1: none
     kinds: Tensor | None = None  # (n, 5) int64: places, numbers, rows of the table for each, instances, columns
     symbols: int = 1  # positions of a cell
-    values: bool = False  # they have an order: a position also hears the sum of the lower ones
+    values: bool = False  # they have an order: a position also reads the sum of the lower ones
     idle: bool = True  # the others have no state
 
 
@@ -91,7 +91,7 @@ class Step(NamedTuple):
         each = opened.sum(1, dtype=torch.int64) if self.wiring.idle else torch.full((len(opened),), opened.shape[1])
         return torch.cat([each.new_zeros(1), each.cumsum(0)])
 
-    def heard(self) -> tuple[int, int]:
+    def reads(self) -> tuple[int, int]:
         """The number of relations, and of positions that a position's own matrix reads."""
         ids, taps = self.wiring.ids, self.wiring.taps
         return 0 if ids is None else len(ids), 1 + self.wiring.values if taps is None else len(taps)
@@ -102,8 +102,8 @@ class Step(NamedTuple):
 
     def matrices(self, width: int, inner: int) -> list[tuple[int, int]]:
         """The shape (rows, columns) of each matrix in a block's weights."""
-        (relations, heard), kinds = self.heard(), self.kinds()
-        found = [(2 * inner, width)] * (relations + sum(places for places, *_ in kinds)) + [(2 * inner, heard * width)]
+        (relations, own), kinds = self.reads(), self.kinds()
+        found = [(2 * inner, width)] * (relations + sum(places for places, *_ in kinds)) + [(2 * inner, own * width)]
         for places, numbers, rows, *_ in kinds:
             found += [(2 * width, places * (3 if self.wiring.values else 1) * width), (1, numbers * rows * 2 * width)]
         return found
@@ -113,9 +113,11 @@ class Step(NamedTuple):
         x, (blocks, width, inner), wiring = registers[2], out.shape, self.wiring
         assert x.dtype in DTYPES, "states of bfloat16 or float32"
         assert all(z.dtype == x.dtype and z.shape == x.shape and z.is_contiguous() for z in registers), "states alike"
-        assert weights.shape == (blocks, sum(map(math.prod, self.matrices(width, inner)))), "a matrix for what is heard"
+        assert weights.shape == (blocks, sum(map(math.prod, self.matrices(width, inner)))), (
+            "a matrix for all that is read"
+        )
         columns = 0 if wiring.instances is None else wiring.instances.shape[1]
-        sizes = [*x.shape, inner, *self.heard(), blocks, len(self.stages)]
+        sizes = [*x.shape, inner, *self.reads(), blocks, len(self.stages)]
         sizes += [wiring.symbols, int(wiring.values), int(wiring.idle), columns, len(self.kinds())]
         cast = [w.to(x.dtype).contiguous() for w in (weights, out)]
         tensors = [*registers, *(t if t is None else t.contiguous() for t in wiring[:7]), *cast, self.stages]

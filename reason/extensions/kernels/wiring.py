@@ -1,4 +1,4 @@
-"""A supervision step as the kernel reads it: its calls as a table of rows, who hears whom, and the weights."""
+"""A supervision step as the kernel takes it: a table of its calls, what each position reads, and the weights."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def program(high: int, low: int, states: int, separate: bool, layers: int, repea
 
 
 class WholeStep:
-    """The `stepper` of a model; it keeps who hears whom for each size of puzzles."""
+    """The `stepper` of a model; it keeps the constants of the wiring for each size of puzzles."""
 
     def __init__(self) -> None:
         self.constants: dict[int, tuple[Groups, Tensor | None]] = {}  # by the number of cells
@@ -73,7 +73,7 @@ class WholeStep:
         return RecursiveState(z_h, z_h if c.states == 1 else z_l)
 
     def wiring(self, layout: Layout, config: MixingConfig, context: Context) -> Wiring:
-        """Describe to the kernel which positions take part, and which of them hear each other."""
+        """Describe to the kernel which positions take part, and which of them each one reads."""
         x, mask, cells = context.x, context.mask, layout.shape.seq_len
         if cells not in self.constants:
             self.constants[cells] = _groups(layout, config), _taps(layout, config)

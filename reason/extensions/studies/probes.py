@@ -99,7 +99,7 @@ def growth_rate(model: Reasoner, state: State, context: Context, steps: int) -> 
     """The largest Lyapunov exponent: mean ln(‖δ_{k+1}‖/‖δ_k‖) of a small perturbation, per supervision step.
 
     Benettin's method: after every step the perturbation is brought back to 1e-6 · ‖z‖ along its direction. Above 0
-    neighbouring thoughts part; at a fixed point it nears ln ρ of the map `step`.
+    neighbouring trajectories diverge; at a fixed point it nears ln ρ of the map `step`.
     """
     total, tiny = 0.0, torch.finfo(context.x.dtype).tiny
     direction = random_direction(state, context)
