@@ -7,7 +7,6 @@ grow with sureness, so a residual is negative.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from reason.evaluation.studies.by_step import Signals, scored_mean
 from reason.losses.lm import Likelihood, probabilities
 from reason.report.chart import Chart, legend, log_axis, shares_axis
 from reason.report.palette import styled
-from reason.report.section import Results, Section, Table, cells, interval, share, wilson_interval
+from reason.report.section import Results, Section, Table, cells, interval, share
 from reason.rollout import StepRecord
 from reason.training.world import World
 
@@ -210,16 +209,12 @@ def _charts(results: Results) -> list[Chart]:
             mean, values = [p["mean_steps"] for p in points], [p[key] for p in points]
             axes.plot(mean, values, label=signal, markevery=max(1, len(points) // 6), **styled(index))
             for row in (row for row in found["rows"] if row["signal"] == signal):
-                point = {key: styled(index)[key] for key in ("color", "marker")} | {"ms": 6}
-                point |= {} if row["name"].endswith("calibrated") else {"mfc": "none"}
-                if key == "exact":
-                    errorbars(axes, [row["mean_steps"]], [row[key]], found["puzzles"], **point)
-                else:
-                    axes.plot([row["mean_steps"]], [row[key]], **point)
+                style = {name: styled(index)[name] for name in ("color", "marker")} | {"ms": 6}
+                style |= {} if row["name"].endswith("calibrated") else {"mfc": "none"}
+                axes.plot([row["mean_steps"]], [row[key]], **style)
         if key == "exact":
             shares_axis(axes, key, whole=False)
-        axes.set_ylabel(key)
-        axes.set_xlabel("mean supervision steps")
+        axes.set(xlabel="mean supervision steps", ylabel=key)
         log_axis(axes, "x")
         legend(axes)
 
@@ -228,19 +223,11 @@ def _charts(results: Results) -> list[Chart]:
     return [Chart(f"{key} against mean steps", says, draw)]
 
 
-def errorbars(axes: Axes, x: Sequence[float], shares: Sequence[float], puzzles: int, **style: Any) -> None:
-    """Draw points with their Wilson intervals."""
-    values = np.array(shares)
-    low, high = np.transpose([wilson_interval(value, puzzles) for value in shares])
-    bars = np.maximum([values - low, high - values], 0)
-    axes.errorbar(x, values, yerr=bars, elinewidth=0.9, capsize=2, **style)
-
-
 def _note(results: Results) -> str:
     found = results["policies"]
     return (
         f"Calibrated on {found['calibrated_on']}, reported on {found['puzzles']} puzzles. Lines: every threshold of a "
-        "signal; filled points: calibrated, open: as trained or fixed; bars: Wilson's 95 % interval."
+        "signal; filled points: calibrated, open: as trained or fixed."
     )
 
 

@@ -14,12 +14,11 @@ from datasets_gen.structure import GridSymmetry
 from reason.data import STILL, Moved, draw_symmetries
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, PuzzleSeeds, narrow
-from reason.extensions.studies.policies import errorbars
 from reason.models.base import IGNORE, Batch, State, correct
 from reason.models.states import mapped, random_like, residual, size_of_rows
 from reason.report.chart import Chart, legend, log_axis, shares_axis
 from reason.report.palette import styled
-from reason.report.section import Results, Section, Table, share
+from reason.report.section import Results, Section, Table, share, wilson_interval
 from reason.rollout import StepRecord, exact_logit, unroll
 from reason.training.generators import seeded
 
@@ -201,10 +200,12 @@ def _charts(results: Results) -> list[Chart]:
     def draw(axes: Axes, rows: list[dict[str, Any]]) -> None:
         counts = [row["restarts"] for row in rows]
         for index, way in enumerate(way for way in WAYS if rows[0][way] is not None):
-            exact = [row[way] for row in rows]
+            exact = np.array([row[way] for row in rows])
             axes.plot(counts, exact, label=WAYS[way], **styled(index))
             aside = [1.02**index * count for count in counts]  # bars of different ways stand apart
-            errorbars(axes, aside, exact, results["puzzles"], fmt="none", color=styled(index)["color"])
+            low, high = np.transpose([wilson_interval(value, results["puzzles"]) for value in exact])
+            bars = np.maximum([exact - low, high - exact], 0)
+            axes.errorbar(aside, exact, bars, fmt="none", elinewidth=0.9, capsize=2, color=styled(index)["color"])
         shares_axis(axes, "exact", whole=False)
         axes.set_xlabel("restarts")
         log_axis(axes, "x")
