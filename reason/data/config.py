@@ -18,8 +18,8 @@ class DataConfig(BaseConfig):
     generate: Outside[dict[str, Any]] = Field(
         {},
         description='how a missing set is made: {"name": a generator of `reason generate`, and options of its command '
-        "line}; a list has a value for each of several sets; `sources`: files to import, in the format `name`; "
-        "`files`: what the generator reads; `published`: a folder that is taken in its place where it is there",
+        "line}; a list has a value, or null, for each of several sets; `sources`: files to import, in the format "
+        "`name`; `files`: what the generator reads; `published`: a folder that is taken in its place where it is there",
     )
     augment: bool = Field(
         True, description="transform every drawn puzzle by a random symmetry (digits relabelled, grid moved)"
@@ -52,9 +52,10 @@ class DataConfig(BaseConfig):
         name, sources, files = options.pop("name", None), options.pop("sources", ()), options.pop("files", ())
         options.pop("published", None)
         options.setdefault("seed", 0)
-        sets = min((len(value) for value in options.values() if isinstance(value, tuple)), default=1)
-        begin = [*(["import"] if sources else []), str(name), *sources, *files]
-        return [[*begin, *_words(options, number)] for number in range(sets)] if name else []
+        sets = min((len(value) for value in (name, *options.values()) if isinstance(value, tuple)), default=1)
+        names = name if isinstance(name, tuple) else (name,) * sets
+        begin = ["import"] if sources else []
+        return [[*begin, str(names[n]), *sources, *files, *_words(options, n)] for n in range(sets)] if name else []
 
     @field_validator("directory")
     @classmethod
@@ -73,5 +74,5 @@ def _words(options: dict[str, Any], number: int) -> list[str]:
     words = []
     for key, value in options.items():
         own = value[number] if isinstance(value, tuple) else value
-        words += [f"--{key.replace('_', '-')}", *([] if own is True else [str(own)])]
+        words += [] if own is None else [f"--{key.replace('_', '-')}", *([] if own is True else [str(own)])]
     return words

@@ -81,8 +81,29 @@ def about(name: str) -> str:
     return f"{summary}\n\n{told}"
 
 
+ANY = ["killer", "futoshiki", "queens", "takuzu", "colouring", "sudoku-diagonal", "random-values", "random-binary"]
+
+
+def any_puzzle() -> Config:
+    """One network for any declared puzzle: its mixer reads linear constraints, and no weight knows a puzzle's name.
+
+    Trains on six pages and two pages of random constraints in turn; answers kinds that it never saw (docs/data.md).
+    """
+    clues = tuple(24 if name == "sudoku-diagonal" else None for name in ANY)
+    made = {"name": tuple(ANY), "train": 600, "validation": 60, "test": 200, "clues": clues}
+    changes = {"data.directory": ",".join(f"data/{name}" for name in ANY), "data.generate": made}
+    return derive(
+        declared_puzzle(), changes | {"model.mixer": "linear", "optimizer.muon_lr": 0.003, "optimizer.lr": 0.001}
+    )
+
+
 HERE, TITLE = Path(__file__).parent, "Puzzles declared by their constraints (docs/data.md)"
 any_page = partial(inspect.cleandoc, declared_puzzle.__doc__ or "")
-add_presets(HERE, [Preset("declared-puzzle", declared_puzzle, partial(shape, "killer"), any_page)], TITLE)
+of_any = partial(inspect.cleandoc, any_puzzle.__doc__ or "")
+general = [
+    Preset("declared-puzzle", declared_puzzle, partial(shape, "killer"), any_page),
+    Preset("any", any_puzzle, partial(shape, "killer"), of_any),
+]
+add_presets(HERE, general, TITLE)
 of_pages = (Preset(page, partial(of_page, page), partial(shape, page), partial(about, page)) for page in PAGES)
 add_presets(HERE, of_pages, TITLE)
