@@ -35,7 +35,7 @@ Pairs = dict[str, str]  # {"section.key": its value as it is typed}
 class Ablation(BaseModel):
     """The settings that are varied and those that all runs share; their values are texts, as they are typed."""
 
-    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)  # earlier versions have written numbers
+    model_config = ConfigDict(frozen=True)
 
     preset: str
     shared: Pairs = {}
@@ -146,15 +146,14 @@ class Cell:
 def open_folder(folder: Path, asked: Ablation) -> None:
     """Begin an ablation in a folder, or continue the one that is there; seeds and `also_on` may change."""
     if (folder / SPEC).exists():
-        there = Ablation.model_validate(read_json(folder / SPEC))
         free = {"seeds", "also_on", *(() if any(folder.glob("*/evaluation/*")) else ("evaluation",))}
-        written, wanted = (each.model_dump(mode="json", exclude=free) for each in (there, asked))
-        apart = [key for key in written if written[key] != wanted[key]]
-        if list(there.varied) != list(asked.varied):  # their order numbers the variants
-            apart.append("varied")
+        there, wanted = read_json(folder / SPEC), asked.model_dump(mode="json", exclude=free)
+        apart = [key for key in wanted if there.get(key) != wanted[key]]
+        if not apart and list(there["varied"]) != list(wanted["varied"]):  # their order numbers the variants
+            apart = ["varied"]
         if apart:
             raise ConfigError(
-                f"{folder} holds another ablation: {apart[0]} is {getattr(there, apart[0])!r} there; repeat its own "
+                f"{folder} holds another ablation: {apart[0]} is {there.get(apart[0])!r} there; repeat its own "
                 "command (seeds and --also-on may differ), or name another --out DIR"
             )
     elif any(not path.name.startswith(".") for path in folder.iterdir()):
