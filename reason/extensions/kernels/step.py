@@ -113,9 +113,7 @@ class Step(NamedTuple):
         x, (blocks, width, inner), wiring = registers[2], out.shape, self.wiring
         assert x.dtype in DTYPES, "states of bfloat16 or float32"
         assert all(z.dtype == x.dtype and z.shape == x.shape and z.is_contiguous() for z in registers), "states alike"
-        assert weights.shape == (blocks, sum(map(math.prod, self.matrices(width, inner)))), (
-            "a matrix for all that is read"
-        )
+        assert weights.shape == (blocks, sum(map(math.prod, self.matrices(width, inner)))), "a matrix for what is read"
         columns = 0 if wiring.instances is None else wiring.instances.shape[1]
         sizes = [*x.shape, inner, *self.reads(), blocks, len(self.stages)]
         sizes += [wiring.symbols, int(wiring.values), int(wiring.idle), columns, len(self.kinds())]
