@@ -8,7 +8,7 @@ import shutil
 os.environ.setdefault("TQDM_DISABLE", "1")
 os.environ["OMP_NUM_THREADS"] = "1"  # tensors here are tiny, and one thread gives the same sums on every machine
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,6 @@ from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import printable
-from reason.models.base import Reasoner
 from reason.presets import preset
 from reason.runs.build import build_trainer
 from reason.runs.directory import create_run
@@ -61,13 +60,13 @@ TINY = pairs(
 
 
 @pytest.fixture(scope="session")
-def sudoku_4x4(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sudoku_4x4(tmp_path_factory):
     """A 4×4 Sudoku set: 24 puzzles to train on, 12 to test with."""
     return make_set("sudoku --size 4 --train 24 --test 12 --seed 1", tmp_path_factory.mktemp("sets") / "sudoku-4x4")
 
 
 @pytest.fixture(scope="session")
-def monitored_4x4(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def monitored_4x4(tmp_path_factory):
     """The same with 11 puzzles to choose the best checkpoint on: no multiple of a batch."""
     folder = tmp_path_factory.mktemp("sets") / "sudoku-4x4-monitored"
     return make_set("sudoku --size 4 --train 24 --validation 11 --test 4 --seed 1", folder)
@@ -101,7 +100,7 @@ def one_line(words: str | Sequence[str], *said: str) -> str:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     """An empty folder to stand in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -111,7 +110,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture
-def hub(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def hub(here, monkeypatch):
     """The cache of the hub, in the layout that huggingface_hub documents, without a connection; a push fills it."""
     cache = here / "cache"
 
@@ -130,7 +129,7 @@ def hub(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., None]:
+def refused(tmp_path, capsys):
     """Runs a command of datasets_gen that must end in one line with all the messages, and write nothing."""
 
     def run(words: Sequence[object], *messages: object) -> None:
@@ -148,7 +147,7 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[...,
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Callable[..., Path]:
+def made(tmp_path):
     """Runs a command of datasets_gen that must write a set, verifies the set and returns its folder."""
 
     def run(words: str, *more: object, name: str = "set") -> Path:
@@ -161,7 +160,7 @@ def made(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
-def stopped(sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stopped(sudoku_4x4, tmp_path_factory):
     """A run stopped at step 2 of 4."""
     run = tmp_path_factory.mktemp("runs") / "half"
     assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, f"run={run}", "--max-steps", "2"]) == 0
@@ -169,19 +168,19 @@ def stopped(sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def half(stopped: Path, here: Path) -> Path:
+def half(stopped, here):
     """The same, to do with as one likes."""
     return shutil.copytree(stopped, here / "half")
 
 
 @pytest.fixture
-def tiny(sudoku_4x4: Path) -> Config:
+def tiny(sudoku_4x4):
     """The 4×4 preset, narrow and short, on the shared set."""
     return override(preset("sudoku-4x4").config(), TINY | {"data.directory": str(sudoku_4x4)})
 
 
 @pytest.fixture
-def trained(tiny: Config, tmp_path: Path) -> tuple[Reasoner, PuzzleData]:
+def trained(tiny, tmp_path):
     """A model after a few steps, in float64 so that the order of sums decides nothing, and the test split."""
     trainer = trainer_of(tiny, tmp_path / "run")
     trainer.train()
@@ -190,7 +189,7 @@ def trained(tiny: Config, tmp_path: Path) -> tuple[Reasoner, PuzzleData]:
 
 
 @pytest.fixture(scope="session")
-def whole(sudoku_4x4: Path) -> dict:
+def whole(sudoku_4x4):
     """results.json of every evaluation that there is, of 12 puzzles in 5 steps, 2 of them trained; a training curve."""
     from evaluators import read_set
 
@@ -199,30 +198,61 @@ def whole(sudoku_4x4: Path) -> dict:
 
 
 @pytest.fixture(scope="session")
-def addition(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def browser():
+    """A headless Chromium."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install -e '.[browser]'")
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if path is None:
+        pytest.skip("no chromium here: apt-get install chromium")
+    with api.sync_playwright() as play:
+        yield play.chromium.launch(executable_path=path, args=["--no-sandbox"])
+
+
+@pytest.fixture
+def open_page(browser):
+    """Opens a file, offline; what its console says and what it asks of the network must be nothing."""
+    said, contexts = [], []
+
+    def opened(file, link="", **options):
+        contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "offline": True} | options))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda one: said.append(one.url) if one.url[:4] not in ("file", "data", "blob") else None)
+        page.goto(file.as_uri() + link)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert said == []
+
+
+@pytest.fixture(scope="session")
+def addition(tmp_path_factory):
     """A set of sums of two digits: 60 to train on, 9 to test with."""
     return make_set("addition --digits 2 --train 60 --test 9", tmp_path_factory.mktemp("sets") / "addition")
 
 
 @pytest.fixture(scope="session")
-def sums(addition: Path) -> PuzzleData:
+def sums(addition):
     """Nine sums of two digits."""
     return PuzzleData(addition, "test")
 
 
 @pytest.fixture
-def watched(tiny: Config, monitored_4x4: Path) -> Config:
+def watched(tiny, monitored_4x4):
     """`tiny` on a set with a validation split."""
     return override(tiny, {"data.directory": str(monitored_4x4)})
 
 
 @pytest.fixture(autouse=True)
-def _seeded() -> None:
+def _seeded():
     torch.manual_seed(0)
 
 
 @pytest.fixture(autouse=True)
-def _undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _undrawn(request, monkeypatch):
     """Charts take most of an evaluation: they are drawn where a test is marked, and by fixtures of tests/report."""
     if request.node.get_closest_marker("drawn") is None:
         monkeypatch.setattr("reason.report.page.svg", lambda chart: "<svg/>")

@@ -1,31 +1,28 @@
 """Naive float64 versions of the formulas, written for reading: loops over rows, no batching, no tricks."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import torch
 
-Array = np.ndarray
 
-
-def rms(x: Array, axis: int = -1) -> Array:
+def rms(x, axis=-1):
     """x / √(mean x² + 1e-5)."""
     return x / np.sqrt((x**2).mean(axis=axis, keepdims=True) + 1e-5)
 
 
-def silu(x: Array) -> Array:
+def silu(x):
     return x / (1 + np.exp(-x))
 
 
-def swiglu(x: Array, gate_up: Array, down: Array, activation=silu) -> Array:
+def swiglu(x, gate_up, down, activation=silu):
     """(S, n) -> (S, n)."""
     both = x @ gate_up.T
     half = both.shape[-1] // 2
     return (activation(both[:, :half]) * both[:, half:]) @ down.T
 
 
-def turned(x: Array, angle: Callable[[int, int], float]) -> Array:
+def turned(x, angle):
     """One head (S, d), rotate-half: the pair (i, i + d/2) of position p turns by angle(p, i)."""
     out = np.empty_like(x)
     half = x.shape[1] // 2
@@ -36,20 +33,18 @@ def turned(x: Array, angle: Callable[[int, int], float]) -> Array:
     return out
 
 
-def rotate(x: Array, base: float = 10_000.0) -> Array:
+def rotate(x, base=10_000.0):
     """Of position p, pair i turns by p · base^(−2i/d)."""
     return turned(x, lambda p, i: p * base ** (-2 * i / x.shape[1]))
 
 
-def rotate_2d(x: Array, columns: int, base: float = 10_000.0) -> Array:
+def rotate_2d(x, columns, base=10_000.0):
     """Over a grid: of the d/2 pairs the first n = d/4 turn by the row, the others by the column, times base^(−j/n)."""
     n = x.shape[1] // 4
     return turned(x, lambda p, i: divmod(p, columns)[i // n] * base ** (-(i % n) / n))
 
 
-def network(
-    h: Array, w: dict[str, Array], name: str, layers: int, repeats: int, heads: int, rotary: bool, act
-) -> Array:
+def network(h, w, name, layers, repeats, heads, rotary, act):
     """F(h), (S, D) -> (S, D): post-norm blocks, weights `w` under our names."""
     for _ in range(repeats):
         for i in range(layers):
@@ -63,20 +58,20 @@ def network(
     return h
 
 
-def stablemax_weight(x: float, degree: int) -> float:
+def stablemax_weight(x, degree):
     """s(x), CMM eq. 35-46, with the Taylor polynomial summed term by term."""
     polynomial = sum(abs(x) ** k / math.factorial(k) for k in range(degree + 1))
     return polynomial if x >= 0 else 1 / polynomial
 
 
-def cell_loss(logits: Array, label: int, likelihood: str) -> float:
+def cell_loss(logits, label, likelihood):
     """−log p(label) of one cell."""
     degree = {"stablemax": 1, "stablemax3": 3, "stablemax5": 5}.get(likelihood)
     weights = [math.exp(x) if degree is None else stablemax_weight(x, degree) for x in logits]
     return -math.log(weights[label] / sum(weights))
 
 
-def lm_loss(logits: Array, labels: Array, likelihood: str, ignore: int = -100) -> float:
+def lm_loss(logits, labels, likelihood, ignore=-100):
     """Mean over rows of the mean over labelled cells."""
     rows = []
     for row_logits, row_labels in zip(logits, labels, strict=True):
@@ -89,20 +84,12 @@ def lm_loss(logits: Array, labels: Array, likelihood: str, ignore: int = -100) -
     return sum(rows) / len(rows)
 
 
-def bce(logit: float, target: float) -> float:
+def bce(logit, target):
     p = 1 / (1 + math.exp(-logit))
     return -(target * math.log(p) + (1 - target) * math.log(1 - p))
 
 
-def adam_atan2(
-    p: Array,
-    gradients: list[Array],
-    lr: float,
-    betas: tuple[float, float],
-    wd: float,
-    eps: float = 0.0,
-    outside: bool = False,
-) -> Array:
+def adam_atan2(p, gradients, lr, betas, wd, eps=0.0, outside=False):
     """p after one step per gradient: p(1 − lr·wd) − lr·atan2(m̂, √v̂ + ε), or with m for m̂ and lr/(1 − β₁ᵗ) for lr."""
     m, v = np.zeros_like(p), np.zeros_like(p)
     for t, g in enumerate(gradients, start=1):
@@ -114,7 +101,7 @@ def adam_atan2(
     return p
 
 
-def norm(x: Array, kind: str, weight: Array | None, bias: Array | None, eps: float) -> Array:
+def norm(x, kind, weight, bias, eps):
     """layernorm, rmsnorm or simple (layernorm without gain and bias) over the last axis."""
     if kind == "rmsnorm":
         return x / np.sqrt((x**2).mean(-1, keepdims=True) + eps) * weight
@@ -123,16 +110,16 @@ def norm(x: Array, kind: str, weight: Array | None, bias: Array | None, eps: flo
     return y if kind == "simple" else y * weight + bias
 
 
-def gelu(x: Array) -> Array:
+def gelu(x):
     return x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
 
 
-def unturned(x: Array) -> Array:
+def unturned(x):
     """One head (S, d) without positions."""
     return x
 
 
-def attention(x: Array, w: dict[str, Array], at: str, heads: int, causal: bool = False, turn=unturned) -> Array:
+def attention(x, w, at, heads, causal=False, turn=unturned):
     """(S, D) -> (S, D), cell by cell, head by head; `turn` rotates the queries and keys of a head."""
     cells, width = x.shape
     size = width // heads
@@ -148,21 +135,11 @@ def attention(x: Array, w: dict[str, Array], at: str, heads: int, causal: bool =
     return mixed @ w[f"{at}.out.weight"].T + w.get(f"{at}.out.bias", 0)
 
 
-def transformer_block(
-    x: Array,
-    w: dict[str, Array],
-    at: str,
-    kind: str,
-    placement: str,
-    norm_kind: str,
-    heads: int,
-    causal: bool,
-    turn=unturned,
-) -> Array:
+def transformer_block(x, w, at, kind, placement, norm_kind, heads, causal, turn=unturned):
     """Both halves of a layer, each of STARS' four placements written out."""
     eps = 1e-5 if kind == "gpt" else 1e-6
 
-    def feed_forward(h: Array) -> Array:
+    def feed_forward(h):
         if kind == "llama":
             return swiglu(h, w[f"{at}.mlp.gate_up.weight"], w[f"{at}.mlp.down.weight"])
         inner = gelu(h @ w[f"{at}.mlp.up.weight"].T + w[f"{at}.mlp.up.bias"])
@@ -173,7 +150,7 @@ def transformer_block(
         ("mlp_half", feed_forward),
     ):
 
-        def n(h: Array, place: str, half: str = half) -> Array:
+        def n(h, place, half=half):
             name = f"{at}.{half}.{place}"
             return norm(h, norm_kind, w.get(f"{name}.weight"), w.get(f"{name}.bias"), eps)
 
@@ -189,20 +166,20 @@ def transformer_block(
     return x
 
 
-def repulsion(z: Array) -> float:
+def repulsion(z):
     """CMM eq. 33-34, pair by pair, (B, S, D)."""
     rows = [row.ravel() / np.linalg.norm(row) for row in z]
     pairs = [(u @ v) ** 2 for i, u in enumerate(rows) for j, v in enumerate(rows) if i != j]
     return sum(pairs) / len(pairs) if pairs else 0.0
 
 
-def routh_hurwitz_term(jacobian: Array, stable: bool) -> float:
+def routh_hurwitz_term(jacobian, stable):
     """CMM eq. 31 and 32 for one puzzle's J (K, K), K = S·D."""
     trace = np.diag(jacobian).mean()
     return max(trace - 1 if stable else 1 - trace, 0.0) ** 2
 
 
-def alg_grad_norm(weights, losses, norms, references, targets, alpha: float, rho: float) -> list[float]:
+def alg_grad_norm(weights, losses, norms, references, targets, alpha, rho):
     """CMM eq. 51-56 for active terms: λ after one update, in plain loops."""
     count = len(weights)
     g = [w * n for w, n in zip(weights, norms, strict=True)]
@@ -216,7 +193,7 @@ def alg_grad_norm(weights, losses, norms, references, targets, alpha: float, rho
     return [rho * old + (1 - rho) * new for old, new in zip(weights, scaled, strict=True)]
 
 
-def exit_distribution(gates: list[float]) -> list[float]:
+def exit_distribution(gates):
     """p(t) of one position: λ_t times the chance of still being there, all that is left at the end."""
     p, left = [], 1.0
     for t, gate in enumerate(gates, start=1):
@@ -226,7 +203,7 @@ def exit_distribution(gates: list[float]) -> list[float]:
     return p
 
 
-def exit_step(gates: list[float], quantile: float) -> int:
+def exit_step(gates, quantile):
     """The first t with CDF(t) > q, else T."""
     total = 0.0
     for t, p in enumerate(exit_distribution(gates), start=1):
@@ -236,7 +213,7 @@ def exit_step(gates: list[float], quantile: float) -> int:
     return len(gates)
 
 
-def exit_losses(gates: Array, losses: Array, slope: float, threshold: float) -> tuple[float, float, float]:
+def exit_losses(gates, losses, slope, threshold):
     """Of one position, gates and losses (T,): Σ p L, −H, and the mean over t = 2 … T − 1 of the gate's BCE."""
     p = exit_distribution(list(gates))
     expected = sum(a * b for a, b in zip(p, losses, strict=True))
@@ -248,7 +225,7 @@ def exit_losses(gates: Array, losses: Array, slope: float, threshold: float) -> 
     return expected, entropy, sum(each) / max(len(each), 1)
 
 
-def full_jacobian(f: Callable[[torch.Tensor], torch.Tensor], z: torch.Tensor) -> torch.Tensor:
+def full_jacobian(f, z):
     """J of each row of z (B, …), (B, N, N), out of the batch's whole Jacobian; rows must not see each other."""
     rows, size = len(z), z[0].numel()
     whole = torch.autograd.functional.jacobian(f, z, create_graph=torch.is_grad_enabled())

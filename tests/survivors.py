@@ -52,7 +52,6 @@ def entry(file: str, key: str, value: Any = ...) -> Damage:
 
 
 def content(file: str, data: bytes | str) -> Damage:
-    """Other contents of a file."""
     return lambda folder: (folder / file).write_bytes(data if isinstance(data, bytes) else data.encode())
 
 
@@ -70,12 +69,10 @@ def array(names: str, change: Callable[[np.ndarray], np.ndarray | None], split: 
 
 
 def gone(file: str) -> Damage:
-    """A file that is missing."""
     return lambda folder: (folder / file).unlink()
 
 
 def flip(file: Path, at: int) -> None:
-    """Flip a bit."""
     data = bytearray(file.read_bytes())
     data[at // 8 % len(data)] ^= 1 << at % 8
     file.write_bytes(data)

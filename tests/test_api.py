@@ -1,10 +1,7 @@
 """The library: what README and docs/library.md show, and its errors."""
 
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,11 +19,11 @@ BRIEF = {"training": {"steps": 4, "batch_size": 16}, "model": {"hidden_size": 32
 
 
 @pytest.fixture(scope="module")
-def run(sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFactory) -> reason.Run:
+def run(sudoku_4x4, tmp_path_factory):
     return reason.train("sudoku-4x4", data=sudoku_4x4, run=tmp_path_factory.mktemp("api") / "run", **BRIEF)
 
 
-def test_steps_are_records(run: reason.Run, sudoku_4x4: Path) -> None:
+def test_steps_are_records(run, sudoku_4x4):
     batch = reason.Dataset(sudoku_4x4).batch("test", rows=5)
     records = list(run.steps(batch, 3))
     assert [record.step for record in records] == [1, 2, 3]
@@ -40,8 +37,7 @@ def test_steps_are_records(run: reason.Run, sudoku_4x4: Path) -> None:
     assert not again[-1].exact.any()
 
 
-def test_a_size_free_model_takes_another_size(here: Path) -> None:
-    """Once it has been told of it; before that, and where weights are bound to one size, the error says so."""
+def test_a_size_free_model_takes_another_size(here):
     larger, maze = reason.Dataset(make_set("maze --size 9 --train 0 --test 3", here / "set")), reason.load("maze")
     with pytest.raises(ConfigError, match="puzzles of 81 cells, and the model was built for 225: "):
         next(maze.steps(larger.batch(), 1))
@@ -54,8 +50,7 @@ def test_a_size_free_model_takes_another_size(here: Path) -> None:
         maze.accept(here / "none")
 
 
-def test_the_weights_asked_for_are_loaded(run: reason.Run) -> None:
-    """The last ones or their averages, each from its own file of the newest checkpoint."""
+def test_the_weights_asked_for_are_loaded_and_evaluated(run):
     newest = sorted((run.directory / "checkpoints").iterdir())[-1]
     raw, ema = load_file(newest / "weights.safetensors"), load_file(newest / "ema.safetensors")
     assert not torch.equal(raw["head.weight"], ema["head.weight"])
@@ -64,10 +59,6 @@ def test_the_weights_asked_for_are_loaded(run: reason.Run) -> None:
         state = loaded.model.state_dict()
         assert [name for name, value in kept.items() if not torch.equal(state[name], value)] == []
         assert loaded.weights == ("raw" if which == "raw" else "ema")
-
-
-def test_what_is_loaded_is_evaluated(run: reason.Run) -> None:
-    """Settings, weights and device of `load`, of what may change for a trained model."""
     other = reason.load(run.directory, device="cpu", weights="raw", model={"h_cycles": 1})
     results = other.evaluate(steps=2, evaluation={"limit": 4}, name="loaded")
     assert (results["weights"], results["puzzles"], len(results["exact_by_step"])) == ("raw", 4, 2)
@@ -75,7 +66,7 @@ def test_what_is_loaded_is_evaluated(run: reason.Run) -> None:
     assert (run.directory / "evaluation/loaded/results.json").is_file()
 
 
-def test_the_callers_torch_is_left_as_it_was(sudoku_4x4: Path, tmp_path: Path) -> None:
+def test_the_callers_torch_is_left_as_it_was(sudoku_4x4, tmp_path):
     with own_float32():
         torch.backends.mkldnn.matmul.fp32_precision = "none"
         torch.manual_seed(7)
@@ -87,10 +78,8 @@ def test_the_callers_torch_is_left_as_it_was(sudoku_4x4: Path, tmp_path: Path) -
         assert torch.get_float32_matmul_precision() == "highest"  # which raises where it is half set
 
 
-def test_trainings_in_threads_are_those_of_one_thread(sudoku_4x4: Path, tmp_path: Path) -> None:
-    """They take turns at torch's generators."""
-
-    def trained(name: str) -> dict[str, torch.Tensor]:
+def test_trainings_in_threads_are_those_of_one_thread(sudoku_4x4, tmp_path):
+    def trained(name):
         return reason.train("sudoku-4x4", data=sudoku_4x4, run=tmp_path / name, **BRIEF).model.state_dict()
 
     alone = trained("alone")
@@ -100,19 +89,16 @@ def test_trainings_in_threads_are_those_of_one_thread(sudoku_4x4: Path, tmp_path
 
 
 ROWS = [[1, 0, 0, 0], [0, 0, 2, 0], [0, 0, 0, 0], [0, 0, 0, 4]]
-NONE = [[cell or None for cell in row] for row in ROWS]
 
 
-@pytest.mark.parametrize(
-    "puzzle", ["1... ..2. .... ...4", ROWS, NONE, np.array(ROWS), ["1...", "..2.", "....", "...4"]]
-)
-def test_solving_is_what_the_command_prints(run: reason.Run, puzzle: Any) -> None:
-    solved = run.solve(puzzle, steps=2, restarts=1)
-    assert len(solved["steps"]) == 2
-    assert solved["question"] == ["1...", "..2.", "....", "...4"]
+def test_solving_is_what_the_command_prints(run):
+    none, text = [[cell or None for cell in row] for row in ROWS], ["1...", "..2.", "....", "...4"]
+    for puzzle in (" ".join(text), ROWS, none, np.array(ROWS), text):
+        solved = run.solve(puzzle, steps=2, restarts=1)
+        assert (len(solved["steps"]), solved["question"]) == (2, text)
 
 
-def test_a_set_from_arrays_trains(tmp_path: Path) -> None:
+def test_a_set_from_arrays_trains(tmp_path):
     """Copy the row; the last cell is not scored."""
     inputs = np.random.default_rng(0).integers(0, 3, (40, 5))
     labels = np.where(np.arange(5) < 4, inputs, -100)
@@ -129,11 +115,11 @@ BOARD = "1... .... .... ...."
 CELLS = np.zeros((2, 3), int)
 
 
-def arrays(inputs: np.ndarray, labels: np.ndarray) -> reason.Dataset:
+def arrays(inputs, labels):
     return reason.Dataset.from_arrays("set", train=(inputs, labels), vocab_size=4)
 
 
-REFUSED: dict[str, tuple[Callable[[reason.Run, Path], object], str]] = {  # of a 4×4 model
+REFUSED = {  # of a 4×4 model
     "a setting": (lambda run, data: reason.train("sudoku-4x4", data=data, model={"h_cyces": 9}), "model.h_cycles"),
     "labels": (lambda run, _: run.batch(np.zeros((2, 16), int), np.zeros((2, 15), int)), "labels of shape"),
     "ragged": (lambda run, _: run.steps([[1], [1, 2]], 1), "tokens (B, S) are needed"),
@@ -152,9 +138,7 @@ REFUSED: dict[str, tuple[Callable[[reason.Run, Path], object], str]] = {  # of a
 
 
 @pytest.mark.parametrize(("call", "said"), REFUSED.values(), ids=REFUSED)
-def test_errors_are_those_of_the_commands(
-    call: Callable[[reason.Run, Path], object], said: str, run: reason.Run, sudoku_4x4: Path, here: Path
-) -> None:
+def test_errors_are_those_of_the_commands(call, said, run, sudoku_4x4, here):
     with pytest.raises((ConfigError, DatasetError), match=re.escape(said)):
         call(run, sudoku_4x4)
     assert list(here.iterdir()) == []

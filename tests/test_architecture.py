@@ -1,8 +1,8 @@
 """Imports point one way, without circles, and files stay readable."""
 
 import ast
+import functools
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -29,16 +29,17 @@ LOWER = ("datasets_gen", "reason.errors", "reason.files", "reason.plugins", "rea
          "reason.evaluation", "reason.report", "reason.config", "reason.pretrained")  # fmt: skip
 
 
-def module(path: Path) -> str:
+def module(path):
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
 MODULES = {module(path) for path in FILES}
+tree_of = functools.cache(lambda path: ast.parse(path.read_text(encoding="utf-8")))
 
 
-def imports(path: Path, first: bool = False) -> set[str]:
+def imports(path, first=False):
     """What a file imports, `from package import module` as that module; `first`: when it is imported itself."""
-    tree, found = ast.parse(path.read_text()), set[str]()
+    tree, found = tree_of(path), set()
     later = ast.FunctionDef if first else ()
     for_types = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
     skipped = [*for_types, *(node for node in ast.walk(tree) if isinstance(node, later))]
@@ -54,12 +55,11 @@ def imports(path: Path, first: bool = False) -> set[str]:
     return found
 
 
-def within(name: str, packages: Iterable[str]) -> bool:
-    """Whether a module is one of these packages, or lies in one."""
+def within(name, packages):
     return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
-def test_imports_point_one_way() -> None:
+def test_imports_point_one_way_and_no_file_imports_itself_through_others():
     commands = ["reason.__main__", "reason.cli", "reason.extensions"]
     for path in FILES:
         here = module(path)
@@ -71,10 +71,7 @@ def test_imports_point_one_way() -> None:
             never |= set() if within(here, ["reason.extensions", extensions]) else {extensions}
         for name in imports(path):
             assert not within(name, never), f"{here} must not import {name}"
-
-
-def test_no_file_imports_itself_through_others() -> None:
-    """Circles are looked for among files: two packages may use each other."""
+    # Circles are looked for among files: two packages may use each other.
     files = {module(path): imports(path, first=True) for path in FILES}
     arrows = {here: {name for name in names if name in files and name != here} for here, names in files.items()}
     while ends := {here for here, names in arrows.items() if not names}:
@@ -82,31 +79,27 @@ def test_no_file_imports_itself_through_others() -> None:
     assert not arrows, f"a circle among {sorted(arrows)}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=module)
-def test_a_file_keeps_the_rules_of_the_house(path: Path) -> None:
+def test_files_keep_the_rules_of_the_house():
     """Small; only models know their families; configs are derived; text is UTF-8 whatever the locale."""
-    text = path.read_text(encoding="utf-8")
-    models = within(module(path), ["reason.models", "reason.extensions.kernels"])
-    assert len(text.splitlines()) <= 500, "two things may live here"
-    if not within(module(path), ["datasets_gen"]):
-        assert "model_copy(" not in text, "a config is changed by `derive`, which validates it"
-    for node in ast.walk(ast.parse(text)):
-        if not isinstance(node, ast.Call):
-            continue
-        function = ast.unparse(node.func)
-        if function in ("isinstance", "issubclass") and not models:  # what a family can do is asked of its config
-            assert not re.search(r"Looped|Recursive", ast.unparse(node.args[1])), ast.unparse(node)
-        named = function.rpartition(".")[2]
-        binary = any(isinstance(arg, ast.Constant) and "b" in str(arg.value) for arg in node.args)
-        opened = (
-            named == "open" and not function.startswith(("os.", "tarfile.", "Image.", "webbrowser.")) and not binary
-        )
-        if named in ("write_text", "fdopen") or opened or (named == "read_text" and not node.args):
-            assert any(keyword.arg == "encoding" for keyword in node.keywords), ast.unparse(node)
+    for path in FILES:
+        here, text = module(path), path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 500, f"{here}: two things may live here"
+        if not within(here, ["datasets_gen"]):
+            assert "model_copy(" not in text, f"{here}: a config is changed by `derive`, which validates it"
+        models = within(here, ["reason.models", "reason.extensions.kernels"])
+        for node in (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)):
+            named = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if named in ("isinstance", "issubclass") and not models:  # what a family can do is asked of its config
+                assert not re.search(r"Looped|Recursive", ast.unparse(node.args[1])), f"{here}: {ast.unparse(node)}"
+            binary = any(isinstance(arg, ast.Constant) and "b" in str(arg.value) for arg in node.args)
+            others = ("os.", "tarfile.", "Image.", "webbrowser.")
+            opened = named == "open" and not (binary or ast.unparse(node.func).startswith(others))
+            if named in ("write_text", "fdopen") or opened or (named == "read_text" and not node.args):
+                assert any(word.arg == "encoding" for word in node.keywords), f"{here}: {ast.unparse(node)}"
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate"])
-def test_ten_files_lead_from_a_command_to_its_numbers(command: str) -> None:
+def test_ten_files_lead_from_a_command_to_its_numbers(command):
     """As docs/architecture.md lists them, one file a line."""
     assert len((ROOT / f"{command}.py").read_text().splitlines()) <= 60
     text = (ROOT / "docs/architecture.md").read_text()

@@ -1,13 +1,11 @@
 """Everything composes, or the config says why not (test_config.py): each model trains one step with each term."""
 
 import math
-from pathlib import Path
 
 import pytest
 from conftest import trainer_of
 
 from reason.config.overrides import override
-from reason.config.schema import Config
 from reason.losses import TERMS as LOSS_TERMS
 
 MODELS = {
@@ -37,11 +35,11 @@ CYCLES = {"model.h_cycles": "1", "model.l_cycles": "2"}
 
 @pytest.mark.parametrize("balance", [{}, BALANCED], ids=["fixed", "balanced"])
 @pytest.mark.parametrize("model", MODELS)
-def test_each_model_with_all_its_terms(model: str, balance: dict[str, str], tiny: Config, tmp_path: Path) -> None:
+def test_each_model_with_all_its_terms(model, balance, tiny, tmp_path):
     trains(override(tiny, CYCLES | MODELS[model]), TERMS, balance, tmp_path)
 
 
-def trains(base: Config, terms: dict[str, dict[str, str]], balance: dict[str, str], run: Path) -> None:
+def trains(base, terms, balance, run):
     """One optimizer step with all the terms."""
     asked = {key: value for changes in terms.values() for key, value in changes.items()}
     trainer = trainer_of(override(base, {"training.batch_size": "3"} | asked | balance), run)

@@ -20,7 +20,7 @@ DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_files_and_functions_that_are_named_exist(document: Path) -> None:
+def test_files_and_functions_that_are_named_exist(document):
     text = document.read_text()
     for file, _, name in re.findall(
         r"`([\w./-]+\.py)(: (\w+))?`", text.replace("`pretrain.py`", "")
@@ -35,15 +35,12 @@ def test_files_and_functions_that_are_named_exist(document: Path) -> None:
         assert (document.parent / picture).exists(), f"{document.name} shows {picture}"
 
 
-def test_the_site_lists_every_page_and_the_readme_counts_the_claims() -> None:
+def test_lists_of_pages_claims_and_files_are_whole():
     assert {path.name for path in ROOT.glob("docs/*.md")} <= set(
         re.findall(r'"([\w-]+\.md)"', (ROOT / "zensical.toml").read_text())
     )
     claims = (ROOT / "docs/results.md").read_text().partition("| paper | claim")[2].partition("\n\n")[0]
     assert f"tests of {len(claims.splitlines()) - 2} claims" in (ROOT / "README.md").read_text()
-
-
-def test_the_layout_on_the_page_is_that_of_the_code() -> None:
     listed = set(re.findall(r"^  ([a-z_]+(?:/|\.py)) ", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE))
     packages = {f"{path.parent.name}/" for path in ROOT.glob("reason/*/__init__.py")}
     assert packages <= listed
@@ -58,7 +55,7 @@ TEXTS = [
 ]
 
 
-def test_section_references_lead_to_a_section() -> None:
+def test_sections_and_settings_that_are_named_exist():
     """§ is a section of docs/math.md, by its number, or of a paper in the references, by the paper's name."""
     assert list(map(int, NUMBERED)) == list(range(1, len(NUMBERED) + 1))
     listed = (ROOT / "docs/references.md").read_text()
@@ -73,9 +70,6 @@ def test_section_references_lead_to_a_section() -> None:
         ours = path.name == "math.md" or re.search(r"math\.md\)? $", before)
         of_a_paper = re.search(rf"({PAPERS}) $", before)
         assert of_a_paper or (ours and number in NUMBERED), f"{path}: §{number} of what?"
-
-
-def test_settings_that_the_mathematics_names_exist() -> None:
     text = (ROOT / "docs/math.md").read_text()
     sections = "model|rollout|loss|balance|optimizer|ema|training|evaluation"
     known = {*leaves(Config().model_dump()), *(row.key for row in describe_settings()), "model.kind"}
@@ -85,15 +79,14 @@ def test_settings_that_the_mathematics_names_exist() -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/library.md"])
-def test_the_python_of_a_page_runs(page: str, here: Path) -> None:
+def test_the_python_of_a_page_runs(page, here):
     """Few steps of a narrow model, which solves nothing: a second of restarts is enough."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
-    names: dict[str, object] = {"FEW": {"steps": 4, "batch_size": 8}, "NARROW": {"hidden_size": 16}}
+    names = {"FEW": {"steps": 4, "batch_size": 8}, "NARROW": {"hidden_size": 16}}
     for block in blocks:
-        brief = re.sub(r'training={"steps": \d+}', "training=FEW, model=NARROW", block).replace(
-            "max_steps=10", "max_steps=2"
-        )
+        brief = block.replace("max_steps=10", "max_steps=2")
+        brief = re.sub(r'training={"steps": \d+}', "training=FEW, model=NARROW", brief)
         brief = re.sub(r"(evaluate\(steps=|steps\(\w+\.batch\(\), )\d+", r"\g<1>2", brief)
         brief = re.sub(r'solve\(("[^"]+")\)', r"solve(\1, seconds=1)", brief)
         exec(compile(brief, page, "exec"), names)
@@ -103,7 +96,7 @@ load_extensions()
 KNOWN = {*CORE, *COMMANDS}
 
 
-def commands(page: Path) -> list[list[str]]:
+def commands(page):
     """The words of every command line in a page's blocks and tables; `reason train` for `python train.py`."""
     text = page.read_text()
     lines = [line for block in re.findall(r"```bash\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
@@ -123,7 +116,7 @@ def commands(page: Path) -> list[list[str]]:
     return found
 
 
-def test_every_command_has_its_line_and_an_example() -> None:
+def test_every_command_has_its_line_and_an_example():
     page = ROOT / "docs/commands.md"
     listed = re.findall(r"^\| `reason ([a-z-]+)` \|", page.read_text(), re.MULTILINE)
     assert listed == list(dict.fromkeys(listed))
@@ -133,7 +126,7 @@ def test_every_command_has_its_line_and_an_example() -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/commands.md", "docs/recipes.md"])
-def test_commands_name_presets_and_settings_that_exist(page: str) -> None:
+def test_commands_name_presets_and_settings_that_exist(page):
     found = commands(ROOT / page)
     assert found
     for command, *words in found:
@@ -152,8 +145,7 @@ def test_commands_name_presets_and_settings_that_exist(page: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_notebook_runs(tmp_path: Path) -> None:
-    """From its first cell to its last, as Jupyter does."""
+def test_the_notebook_runs(tmp_path):
     nbformat = pytest.importorskip("nbformat")  # with the extra `dev`
     client, file = pytest.importorskip("nbclient"), ROOT / "examples/tour.ipynb"
     notebook = nbformat.read(file, as_version=4)
@@ -166,7 +158,15 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
     assert file.stat().st_size < 200_000, "bytes, with its outputs"
 
 
-def test_the_image_installs_what_was_tested() -> None:
+WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
+
+
+def versions(file):
+    found = re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / file).read_text(), re.MULTILINE)
+    return {re.sub("[-_.]+", "-", name).lower(): version for name, version in found}
+
+
+def test_the_image_and_the_hashes_are_of_the_tested_versions():
     lines = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if not line.startswith("#")]
     assert len(lines) <= 10
     installed = [line for line in lines if "pip install" in line]
@@ -175,23 +175,12 @@ def test_the_image_installs_what_was_tested() -> None:
     assert re.search(r"ARG TORCH_INDEX=(\S+)", "\n".join(lines))[1] in readme
     for workflow in re.findall(r"actions/workflows/(\S+?\.yml)/badge", readme):
         assert (ROOT / ".github/workflows" / workflow).is_file()
-
-
-WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
-
-
-def versions(file: str) -> dict[str, str]:
-    found = re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / file).read_text(), re.MULTILINE)
-    return {re.sub("[-_.]+", "-", name).lower(): version for name, version in found}
-
-
-def test_the_hashes_are_those_of_the_tested_versions() -> None:
     assert versions("constraints-hashed.txt") == versions("constraints.txt")
     assert len(versions("constraints.txt")) > 100
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
-def test_workflows_pin_their_actions_and_may_do_little(workflow: Path) -> None:
+def test_workflows_pin_their_actions_and_may_do_little(workflow):
     for action in re.findall(r"uses: (\S+)", workflow.read_text()):
         assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action)
     jobs = yaml.safe_load(workflow.read_text())

@@ -15,7 +15,7 @@ from reason.training.log import read_metrics
 FILE = Path(__file__).parents[1] / "examples" / "one_file.py"
 
 
-def test_its_first_losses_are_those_of_the_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_first_losses_are_those_of_the_preset(tmp_path, monkeypatch):
     """Initial weights, puzzles, symmetries, carry and updates: 20 steps of 4 rows in float32, two puzzles a row."""
     steps, batch = 20, 4
     make_set("sudoku --size 6 --train 40 --test 12 --seed 3", tmp_path / "set")
@@ -32,7 +32,7 @@ def test_its_first_losses_are_those_of_the_preset(tmp_path: Path, monkeypatch: p
     assert all(0 <= exact <= cells <= 1 for exact, cells in curve)
 
 
-def test_it_is_one_file_of_torch_and_numpy() -> None:
+def test_it_is_one_file_of_torch_and_numpy():
     text = FILE.read_text()
     assert len(text.splitlines()) <= 200
     imports = set(re.findall(r"^\s*(?:import|from) (\w+)", text, re.MULTILINE))

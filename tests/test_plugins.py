@@ -3,7 +3,6 @@
 import json
 import re
 import runpy
-from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -33,7 +32,7 @@ SHORT = ["training.steps=4", "training.batch_size=8", "training.log_every=1", "t
 
 
 @pytest.fixture(autouse=True)
-def _registries_as_they_were() -> Iterator[None]:
+def _registries_as_they_were():
     assert all(base.config for base in BASES.values()), "kept from now on, without what a file adds"
     registries = (FAMILIES, TERMS, MIXERS, puzzles.FAMILIES, plugins.IMPORTED)
     before = [dict(registry) for registry in registries]
@@ -44,12 +43,12 @@ def _registries_as_they_were() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _files_of_the_page(here: Path) -> None:
+def _files_of_the_page(here):
     for name, text in FILES.items():
         (here / name).write_text(text)
 
 
-def test_a_model_with_a_term_trains_resumes_to_the_bit_and_evaluates(here: Path, sudoku_4x4: Path) -> None:
+def test_a_model_with_a_term_trains_resumes_to_the_bit_and_evaluates(here, sudoku_4x4):
     more = ["--import", "my_term.py", "loss.weights.drift=0.1", "training.precision=fp32"]
     words = ["train", "my_model.py:mine", f"data={sudoku_4x4}", *SHORT, *more]
     assert main([*words, "run=whole"]) == 0
@@ -75,7 +74,7 @@ def test_a_model_with_a_term_trains_resumes_to_the_bit_and_evaluates(here: Path,
     refusal("evaluate run", f"the run was made with --import {here / 'my_term.py'}")
 
 
-def test_a_plain_module_trains_resumes_evaluates_and_solves(here: Path, sudoku_4x4: Path) -> None:
+def test_a_plain_module_trains_resumes_evaluates_and_solves(here, sudoku_4x4):
     typed = [f"data={sudoku_4x4}", "--import", "my_module.py", "model.kind=Mine"]
     shorter = ["training.steps=120", "training.batch_size=32", "ema.decay=none", "run=run"]
     own = ["--import", "my_module.py"]
@@ -109,15 +108,13 @@ def test_a_plain_module_trains_resumes_evaluates_and_solves(here: Path, sudoku_4
     ({"optimizer.freeze_embedding_after": "1"}, r"needs an embedding .*: type optimizer\.freeze_embedding_after=none"),
     ({"training.compile": "inductor"}, r"=inductor needs networks .*: type training\.compile=none"),
 ])  # fmt: skip
-def test_what_a_model_cannot_is_refused(changes: dict[str, str], words: str) -> None:
+def test_what_a_model_cannot_is_refused(changes, words):
     TERMS["pad"] = Term(Mock(), "a pad", needs=lambda _: [Need(False, "a scratchpad", "model.pad=true")])
     with pytest.raises(ConfigError, match=words):
         override(plugins.import_file("my_model.py").mine(), changes)
 
 
-def test_a_mixer_and_a_section_are_listed_and_used(
-    here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mixer_and_a_section_are_listed_and_used(here, sudoku_4x4, monkeypatch):
     monkeypatch.setattr(suite, "CONSUMERS", {**suite.CONSUMERS})
     monkeypatch.setattr(suite, "SECTIONS", [*suite.SECTIONS])
     own = ["--import", "my_mixer.py"]
@@ -143,7 +140,7 @@ def test_a_mixer_and_a_section_are_listed_and_used(
     assert ADD_IMPORT not in line
 
 
-def test_the_runs_of_an_ablation_know_the_file(here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_runs_of_an_ablation_know_the_file(here, sudoku_4x4, monkeypatch):
     begun = Mock()
     begun.return_value.poll.return_value = begun.return_value.returncode = 1
     words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "--import", "my_term.py", "loss.weights.drift=0,0.1"]
@@ -158,7 +155,7 @@ def test_the_runs_of_an_ablation_know_the_file(here: Path, sudoku_4x4: Path, mon
     assert read_metrics(here / "runs/ablation-sudoku-4x4/01-seed0")[-1]["loss/drift"] > 0
 
 
-def test_a_puzzle_is_verified_trained_and_solved() -> None:
+def test_a_puzzle_is_verified_trained_and_solved():
     runpy.run_path("my_puzzle.py", run_name="__main__")
     output("generate verify data/latin --import my_puzzle.py", "every answer is right")
     assert main(["train", "sudoku-4x4", "data=data/latin", "run=run", *SHORT]) == 0
@@ -180,7 +177,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED)
-def test_a_file_that_cannot_be_used_is_refused(words: str, said: str, here: Path) -> None:
+def test_a_file_that_cannot_be_used_is_refused(words, said, here):
     (here / "broken.py").write_text("1 / 0\n")
     (here / "syntax.py").write_text("\ndef (:\n")
     one_line(words, said)
@@ -219,9 +216,7 @@ FAULTS = {
 }  # fmt: skip
 
 
-def test_a_fault_of_ones_own_file_is_named_as_one(
-    here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_of_ones_own_file_is_named_as_one(here, sudoku_4x4, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(here))
     (here / "faulty.py").write_text(FAULTY)
     for typed, said in FAULTS.items():
@@ -229,7 +224,7 @@ def test_a_fault_of_ones_own_file_is_named_as_one(
         one_line(["train", *words[: -1 if "bf16" in typed else None], *typed.split()], *said)
 
 
-def test_a_run_imports_nothing_by_itself(here: Path, sudoku_4x4: Path) -> None:
+def test_a_run_imports_nothing_by_itself(here, sudoku_4x4):
     words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=run", *SHORT, "--import", "my_term.py"]
     idle = "loss.drift.least=0.2 changes nothing in this training: loss.weights.drift=0\n"
     output([*words, "loss.drift.least=0.2"], idle, f"next: python evaluate.py run --import {here / 'my_term.py'}")

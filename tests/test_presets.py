@@ -14,7 +14,6 @@ from datasets_gen.layout import Split, write_dataset
 from reason.cli import main
 from reason.cli.presets import computed_lists, listing
 from reason.config.overrides import override, validated
-from reason.config.schema import Config
 from reason.presets import LISTS, PRESETS, TABLES, preset
 from reason.training.log import read_metrics
 
@@ -22,15 +21,15 @@ NARROW = {"model.hidden_size": "16", "model.num_heads": "2", "model.expansion": 
 BRIEF = {"training.batch_size": "2", "training.steps": "2", "training.log_every": "1", "training.compile": "none"}
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_presets_survive_json_and_say_where_they_are_from(name: str) -> None:
-    config = preset(name).config()
-    assert validated(json.loads(config.model_dump_json())) == config
-    assert config.name == name
-    assert preset(name).summary.endswith((".", ")", ":"))
+def test_presets_survive_json_and_say_where_they_are_from():
+    for name in PRESETS:
+        config = preset(name).config()
+        assert validated(json.loads(config.model_dump_json())) == config, name
+        assert config.name == name
+        assert preset(name).summary.endswith((".", ")", ":")), name
 
 
-def test_the_list_is_what_the_presets_are() -> None:
+def test_the_list_is_what_the_presets_are():
     mend = 'python -c "from reason.cli.presets import write_lists; write_lists()"'
     presets = [each for entries in computed_lists().values() for each in entries]
     assert listing() == presets, f"a preset has changed; write the lists anew: {mend}"
@@ -42,13 +41,13 @@ FAST = {n for n, it in PRESETS.items() if (it.row is None or n in RICHEST) and i
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in OTHERS])
-def test_two_steps(name: str, tmp_path: Path) -> None:
+def test_two_steps(name, tmp_path):
     shape = preset(name).shape
     tokens = np.random.default_rng(0).integers(1, shape.vocab_size, (4, shape.seq_len))
     two_steps(name, {"train": Split.of_puzzles(tokens, tokens)}, tmp_path)
 
 
-def two_steps(name: str, sets: dict[str, Split], tmp_path: Path) -> None:
+def two_steps(name, sets, tmp_path):
     """The preset trains on the splits, and its weights change."""
     shape = preset(name).shape
     own = preset(name).config()
@@ -68,7 +67,7 @@ def two_steps(name: str, sets: dict[str, Split], tmp_path: Path) -> None:
     assert any(not torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
 
 
-def _source(config: Config, tmp_path: Path) -> Path:
+def _source(config, tmp_path):
     """A run for a preset that starts from one: its own model, its layers halved where they are duplicated."""
     own = {"init_from": "none", "model.only": "all"}
     if config.name.endswith("upcycled"):
@@ -84,7 +83,7 @@ LARGE = 100_000_000  # parameters: larger networks, up to 2.5 billion, are made 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("directory", sorted(SETS))
-def test_every_preset_of_the_papers_starts_in_five_minutes(directory: str, here: Path) -> None:
+def test_every_preset_of_the_papers_starts_in_five_minutes(directory, here):
     """In an empty folder: the first makes their set; a step of two rows, uncompiled, at full width.
 
     Two rows, since a step of a paper's batch takes two cores minutes to hours. Text is of a corpus that is there; ARC's

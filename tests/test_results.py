@@ -20,15 +20,12 @@ import results  # noqa: E402
 FILES = sorted((ROOT / "docs/results").glob("*.json"))
 
 
-def test_pages_and_plots_are_written_from_the_files() -> None:
+def test_pages_and_plots_are_written_from_the_files_and_the_leaderboard_has_sources():
     written = {**results.pages(ROOT / "docs"), **results.plots(ROOT / "docs")}
     assert {"README.md", "results.md", "leaderboard.md", "by-file.md"} <= {file.name for file in written}
     assert set(yaml.safe_load((ROOT / "docs/results/claims.yaml").read_text())["studies"]) == {f.stem for f in FILES}
     for file, text in written.items():
         assert file.read_text() == text, f"{file.name}: run python benchmarks/results.py write"
-
-
-def test_the_leaderboard_has_rows_of_others_with_their_source_and_intervals() -> None:
     said = yaml.safe_load((ROOT / "docs/results/leaderboard.yaml").read_text())
     rows = [row for part in said["tables"] for row in part["rows"]]
     published = [row for row in rows if row["by"].startswith("published")]
@@ -46,7 +43,7 @@ def test_the_leaderboard_has_rows_of_others_with_their_source_and_intervals() ->
     assert results.ranged("50.0 ± 1.0 %", 100) == "50.0 ± 1.0 %"
 
 
-def test_trivial_solvers() -> None:
+def test_trivial_solvers_and_a_quotation_names_one_row():
     answer = np.array([[(3 * (r % 3) + r // 3 + c) % 9 + 1 for r in range(9) for c in range(9)]], np.uint8)
     few = np.where(np.arange(81) % 10 == 0, 0, answer)  # the diagonal is open: naked singles
     assert baselines.shares(np.concatenate([answer, few]), np.concatenate([answer, answer])) == {
@@ -56,9 +53,6 @@ def test_trivial_solvers() -> None:
     assert baselines.shares(empty, answer) == {"guessed": 0.0, "by_naked_singles": 0.0, "by_singles": 0.0}
     may = baselines.open_digits(few)[0, 0]
     assert may.tolist() == [digit + 1 == answer[0, 0] for digit in range(9)]
-
-
-def test_a_quotation_names_one_row() -> None:
     assert results.quoted(ROOT / "docs", "maze-any 16 on=maze-30x30-fresh") == "82.0 %"
     with pytest.raises(SystemExit, match="names 4 rows"):
         results.quoted(ROOT / "docs", "maze-any 16")
@@ -67,7 +61,7 @@ def test_a_quotation_names_one_row() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_kept_runs_are_of_presets_that_are_there(file: Path) -> None:
+def test_kept_runs_are_of_presets_that_are_there(file):
     for run in json.loads(file.read_text())["runs"]:
         there = leaves(preset(run["preset"]).config().model_dump(mode="json"))
         for changed, value in run["changes"].items():
@@ -77,9 +71,7 @@ def test_kept_runs_are_of_presets_that_are_there(file: Path) -> None:
         assert all(0 <= share <= 1 for share in run["exact"].values())
 
 
-def test_a_run_is_kept_and_seeds_make_a_row(
-    sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_is_kept_and_seeds_make_a_row(sudoku_4x4, here, monkeypatch, capsys):
     for seed in (0, 1):
         words = ["model.hidden_size=16", "training.steps=2", "training.batch_size=8", "ema.decay=none", f"seed={seed}"]
         assert main(["train", "sudoku-4x4", f"data={sudoku_4x4}", *words, f"run=r{seed}"]) == 0

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from reason.context import Context
 from reason.models.base import Batch, Readout, Reasoner, Shape
-from reason.rollout import Carry, Unroll, first_carry, supervise, unroll
+from reason.rollout import first_carry, supervise, unroll
 from reason.settings.rollout import RolloutConfig
 
 
@@ -21,16 +21,16 @@ class Counter(Reasoner):
 
     shape, dtype = Shape(seq_len=1, vocab_size=2), torch.float32
 
-    def encode(self, batch: Batch) -> Context:
+    def encode(self, batch):
         return Context(torch.stack([batch.inputs[:, :1], batch.identifiers[:, None]], dim=-1).float())  # (B, 1, 2)
 
-    def initial_state(self, context: Context) -> Count:
+    def initial_state(self, context):
         return Count(context.x[:, :, :1].clone())
 
-    def step(self, state: Count, context: Context) -> Count:
+    def step(self, state, context):
         return Count(state.z + 1000)
 
-    def readout(self, state: Count, context: Context, step: int | None = None) -> Readout:
+    def readout(self, state, context, step=None):
         steps = torch.div(state.z, 1000, rounding_mode="floor").flatten()
         return Readout(torch.zeros(len(steps), 1, 2), steps - self.patience, torch.zeros_like(steps))
 
@@ -40,16 +40,16 @@ class Counter(Reasoner):
 class Stream:
     """Batches of puzzles numbered 1, 2, 3, … in the order they are drawn."""
 
-    def __init__(self, rows: int):
+    def __init__(self, rows):
         self.rows, self.next = rows, 1
 
-    def __call__(self) -> Batch:
+    def __call__(self):
         numbers = torch.arange(self.next, self.next + self.rows)
         self.next += self.rows
         return Batch(numbers[:, None], numbers[:, None], numbers)
 
 
-def play(config: RolloutConfig, steps: int, patience: list[float], rows: int = 3) -> tuple[list[Carry], list[Tensor]]:
+def play(config, steps, patience, rows=3):
     """Carries after each step and who took part; row r wants to halt when its step count exceeds patience[r]."""
     model, stream = Counter(), Stream(rows)
     model.patience = torch.tensor(patience)
@@ -62,7 +62,7 @@ def play(config: RolloutConfig, steps: int, patience: list[float], rows: int = 3
     return carries, active
 
 
-def first_step(model: Counter, rows: int, config: RolloutConfig, loops: int = 1) -> tuple[Carry, Unroll]:
+def first_step(model, rows, config, loops=1):
     stream = Stream(rows)
     return supervise(model, first_carry(model, stream()), stream, config, loops)
 
@@ -70,14 +70,14 @@ def first_step(model: Counter, rows: int, config: RolloutConfig, loops: int = 1)
 FOREVER = [1e9, 1e9, 1e9]
 
 
-def test_staggered_rows_halt_one_after_the_other_and_then_take_all_steps() -> None:
+def test_staggered_rows_halt_one_after_the_other_and_then_take_all_steps():
     config = RolloutConfig(supervision_steps=3, halting="none", staggered=True)
     carries, _ = play(config, 7, [1e9] * 4, rows=4)
     steps = [[1, 2, 3, 1], [2, 3, 1, 2], [3, 1, 2, 3]]
     assert [carry.steps.tolist() for carry in carries] == [*steps, *steps, steps[0]]
 
 
-def original_rows(limit: int, patience: list[float], steps: int, rows: int = 3) -> list[list[tuple[int, int, bool]]]:
+def original_rows(limit, patience, steps, rows=3):
     """HRM's and TRM's loop, one row at a time: (puzzle, m, halted) after each step.
 
     A halted row takes the row of the batch that the loader brings for this step.
@@ -97,7 +97,7 @@ def original_rows(limit: int, patience: list[float], steps: int, rows: int = 3) 
 
 
 @pytest.mark.parametrize("patience", [FOREVER, [0, 1, 2], [0, 1e9, 1], [2, 2, 0]])
-def test_persistent_is_the_original_codes_behaviour(patience: list[float]) -> None:
+def test_persistent_is_the_original_codes_behaviour(patience):
     config = RolloutConfig(supervision_steps=4, halt_exploration_prob=0)
     carries, _ = play(config, 12, patience)
     for carry, expected in zip(carries, original_rows(4, patience, 12), strict=True):
@@ -107,15 +107,12 @@ def test_persistent_is_the_original_codes_behaviour(patience: list[float]) -> No
         assert carry.state.z.flatten().tolist() == [puzzle + 1000 * m for puzzle, m, _ in expected]
 
 
-def test_same_batch_goes_back_to_the_loaders_row() -> None:
+def test_what_each_carry_keeps_and_draws_anew():
     config = RolloutConfig(supervision_steps=8, accum_steps=3, carry="same-batch", halt_exploration_prob=0)
     carries, _ = play(config, 6, [0, 1, 1e9])
     puzzles = [carry.batch.inputs.flatten().tolist() for carry in carries]
     # row 0 halts every step, row 1 every second, row 2 never; loader batches are 4,5,6 and 7,8,9
     assert puzzles == [[4, 5, 6], [4, 5, 6], [4, 5, 6], [7, 5, 6], [7, 8, 6], [7, 8, 6]]
-
-
-def test_fresh_resets_all_rows_and_masks_halted_ones() -> None:
     config = RolloutConfig(supervision_steps=3, accum_steps=3, carry="fresh", halt_exploration_prob=0)
     carries, active = play(config, 6, [0, 1, 1e9])
     assert [carry.batch.inputs.flatten().tolist() for carry in carries] == [[4, 5, 6]] * 3 + [[7, 8, 9]] * 3
@@ -124,9 +121,6 @@ def test_fresh_resets_all_rows_and_masks_halted_ones() -> None:
     # a row that waits takes its first step again and again: neither its m nor its state grows
     assert carries[5].steps.tolist() == [1, 1, 3]
     assert carries[5].state.z.flatten().tolist() == [7 + 1000, 8 + 1000, 9 + 3000]
-
-
-def test_handover_keeps_state_and_m_under_a_new_puzzle() -> None:
     config = RolloutConfig(supervision_steps=3, carry="handover", halt_exploration_prob=0)
     carries, active = play(config, 4, [0, 1e9, 1e9])
     assert [carry.batch.inputs.flatten().tolist() for carry in carries] == [[n, n + 1, n + 2] for n in (4, 7, 10, 13)]
@@ -137,7 +131,7 @@ def test_handover_keeps_state_and_m_under_a_new_puzzle() -> None:
     assert all(rows.all() for rows in active)
 
 
-def test_exploration_demands_a_uniform_least_number_of_steps() -> None:
+def test_exploration_demands_a_uniform_least_number_of_steps():
     """All rows want to halt at once; with ε = 1 a row at m does so with probability (m − 1)/(N − 1)."""
     rows, limit = 20_000, 5
     config = RolloutConfig(supervision_steps=limit, halt_exploration_prob=1.0)
@@ -153,7 +147,7 @@ def test_exploration_demands_a_uniform_least_number_of_steps() -> None:
     (1, [0.0, 1.0, 1e9], [2, 1, 2 - 1e9]),  # halt − continue = 1 for row 0, 0 for row 1
     (4, [3.5, 4.5], [4.5, 3.5]),
 ])  # fmt: skip
-def test_q_learning_compares_halt_with_continue(loops: int, patience: list[float], ahead: list[float]) -> None:
+def test_q_learning_compares_halt_with_continue(loops, patience, ahead):
     """A supervision step of several loops halts by the last one, and looks as many loops ahead."""
     several = {"count": loops, "supervision": "per-loop"}
     config = RolloutConfig(supervision_steps=9, halt_exploration_prob=0, halting="q-learning", loops=several)
@@ -168,18 +162,18 @@ def test_q_learning_compares_halt_with_continue(loops: int, patience: list[float
 class Learned(Counter):
     """The same with a weight in every step, and in where it starts."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.ones(()))
 
-    def initial_state(self, context: Context) -> Count:
+    def initial_state(self, context):
         return Count(self.weight * context.x[:, :, :1])
 
-    def step(self, state: Count, context: Context) -> Count:
+    def step(self, state, context):
         return Count(self.weight * state.z + 1000)
 
 
-def test_the_carry_holds_no_gradient() -> None:
+def test_the_carry_holds_no_gradient():
     """The gradient reaches through this backward's loops, and stops where the supervision step began."""
     model, stream = Learned(), Stream(2)
     config = RolloutConfig(supervision_steps=9, halting="q-learning", halt_exploration_prob=0)
@@ -195,16 +189,13 @@ def test_the_carry_holds_no_gradient() -> None:
     assert reach.item() == pytest.approx(2 * start.item() + 2 * 1000)
 
 
-def test_evaluation_runs_all_steps_from_the_initial_state() -> None:
+def test_evaluation_runs_all_steps_from_the_initial_state_and_every_readout_knows_its_step():
     batch = Stream(3)()
     states = [record.state.z.flatten().tolist() for record in unroll(Counter(), batch, 3)]
     assert states == [[1001, 1002, 1003], [2001, 2002, 2003], [3001, 3002, 3003]]
     start = Count(torch.full((3, 1, 1), 7.0))
     pairs = [(r.before.z[0].item(), r.state.z[0].item()) for r in unroll(Counter(), batch, 2, start=lambda _: start)]
     assert pairs == [(7, 1007), (1007, 2007)]
-
-
-def test_every_readout_knows_its_step() -> None:
     model, read = Counter(), []
     plain = model.readout
     model.readout = lambda state, context, step=None: (read.append(step), plain(state, context))[1]
@@ -212,8 +203,3 @@ def test_every_readout_knows_its_step() -> None:
     loops = {"count": 4, "supervision": "per-loop"}
     first_step(model, 2, RolloutConfig(supervision_steps=1, halting="none", loops=loops), loops=4)
     assert read == [1, 2, 3, 4] * 2
-
-
-def test_what_a_run_is_trained_for() -> None:
-    assert RolloutConfig(supervision_steps=8).trained_steps == 8
-    assert RolloutConfig(supervision_steps=2, loops={"count": 4}).trained_steps == 8

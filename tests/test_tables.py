@@ -2,14 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 
 import pytest
 from conftest import output
 
 from reason.config.overrides import as_typed, derive, leaves, override, split_arguments
 from reason.presets import PRESETS, TABLES, preset
-from reason.presets.tables import PaperTable
 
 CLAIMED = {  # as CMM prints them: % exact
     3: [69.6, 81.8, 56.8],
@@ -49,23 +47,18 @@ WORDS = {  # and how they name a choice
 }
 
 
-def test_every_row_of_tables_1_to_11_is_a_preset_and_claims_what_the_paper_prints() -> None:
+def test_every_row_of_tables_1_to_11_is_a_preset_with_what_the_paper_prints():
     printed = {f"cmm-{table}-{n}": str(claim) for table, row in CLAIMED.items() for n, claim in enumerate(row, 1)}
     printed |= {"cmm-1-hrm": "45.9", "cmm-1-trm": "79.1", "cmm-2-trm": "84.2"}
     rows = {name: each.row for name, each in PRESETS.items() if name.startswith("cmm-")}
     assert {name: row.claimed for name, row in rows.items() if row is not None and not row.variant} == printed
-
-
-def test_what_a_row_prints_is_what_its_config_says() -> None:
     seen = said_by_their_configs([table for table in TABLES if table.name.startswith("cmm-")], PRINTED, WORDS)
     assert seen[r"\bN_grad=(\d+)"] >= 37
 
 
-def said_by_their_configs(
-    tables: Iterable[PaperTable], printed: dict[str, str], words: dict[str, tuple[str, object]]
-) -> Counter[str]:
+def said_by_their_configs(tables, printed, words):
     """How many rows print each number and each choice; their configs say the same."""
-    seen: Counter[str] = Counter()
+    seen = Counter()
     for table in tables:
         for row in table.rows:
             config = leaves(table.config(row).model_dump())
@@ -83,7 +76,7 @@ def said_by_their_configs(
     return seen
 
 
-def test_sizes_are_those_that_the_paper_rounds() -> None:
+def test_sizes_are_those_that_the_paper_rounds():
     printed = {"5M": 5_028_866, "2.5M": 2_520_578, "0.26M": 261_890, "27M": 27_275_266, "7M": 6_822_914}
     exceptions = {"cmm-11-1": 263_938}  # attention over 900 cells
     for name, chosen in PRESETS.items():
@@ -97,7 +90,7 @@ def test_sizes_are_those_that_the_paper_rounds() -> None:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: f"{t.name}-{t.rows[0].label}")
-def test_a_row_changes_what_it_says_and_nothing_else(table) -> None:
+def test_a_row_changes_what_it_says_and_nothing_else(table):
     base = leaves(table.base.config.model_dump())
     derived = set() if table.epochs is None else {"training.steps", "training.log_every", "training.checkpoint_every"}
     for row in table.rows:
@@ -108,7 +101,7 @@ def test_a_row_changes_what_it_says_and_nothing_else(table) -> None:
         assert typed == derive(table.base.config, row.changes)
 
 
-def test_steps_are_fifty_thousand_epochs_and_positions_shares_of_them() -> None:
+def test_steps_are_fifty_thousand_epochs_and_positions_shares_of_them():
     """Table 7's best row: 4 batches of 250 an epoch, 16 supervision steps each, 64 a move of the weights.
 
     What a table states in epochs stays where it is in a run, however many puzzles its set has.
@@ -118,9 +111,11 @@ def test_steps_are_fifty_thousand_epochs_and_positions_shares_of_them() -> None:
     stated = {"cmm-9-10": 2500, "cmm-9-12": 2500, "cmm-10-5": 2500, "cmm-11-1": 5000}
     shares = {name: preset(name).config().optimizer.freeze_embedding_after for name in stated}
     assert {name: share * 50_000 for name, share in shares.items()} == stated
+    for rollout in (chosen.config().rollout for name, chosen in PRESETS.items() if name.startswith("cmm-")):
+        assert rollout.carry == ("same-batch" if rollout.accum_steps > 1 else "persistent")  # else without effect
 
 
-def test_a_table_is_shown_as_the_paper_prints_it_and_a_row_with_what_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_shown_as_the_paper_prints_it_and_a_row_with_what_is_ours(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     shown = output("presets --table cmm-6").splitlines()
     lines = {line.split("│")[1].strip(): line for line in shown if line.startswith("│ cmm-")}
@@ -130,12 +125,3 @@ def test_a_table_is_shown_as_the_paper_prints_it_and_a_row_with_what_is_ours(mon
     monkeypatch.setattr("reason.extensions.memory.estimate.hours", lambda config, shape: 234.5)
     said = "CMM table 11: λ_LM=10", "263,938 parameters for 900 cells", "about 234 hours here"
     assert "an MLP over 900 cells" in output("presets cmm-11-1", *said)
-
-
-def test_rows_that_accumulate_keep_their_batch() -> None:
-    """Under carry=persistent a batch is drawn at every step, so that N_accum would have no effect."""
-    for name, chosen in PRESETS.items():
-        if name.startswith("cmm-"):
-            rollout = chosen.config().rollout
-            assert rollout.carry == ("same-batch" if rollout.accum_steps > 1 else "persistent"), name
-    assert preset("cmm-7-3").config().rollout.accum_steps == 2

@@ -1,20 +1,18 @@
 """Words, files and folders that are not what they should be: one line on stderr, status 1, nothing touched."""
 
 import contextlib
-import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from conftest import NARROW, make_set, one_line, output, refusal
+from conftest import NARROW, make_set, one_line, refusal
 from safetensors.torch import load_file, save_file
-from survivors import STEP, Damage, content, entry, flip, gone, snapshot
+from survivors import STEP, content, entry, flip, gone, snapshot
 
 from reason import Dataset
 from reason.cli import guarded, main
@@ -22,18 +20,16 @@ from reason.training.checkpoint import seal
 
 ROOT = Path(__file__).parents[2]
 BOARD = "1..............."
-Words = str | list[str]
 RESUME, EVALUATE, PACK = "train run=half --resume", "evaluate half steps=1", "pack half"
 SOLVE = ["solve", "half", BOARD]
-ALL: tuple[Words, ...] = (RESUME, EVALUATE, SOLVE, PACK)
+ALL = (RESUME, EVALUATE, SOLVE, PACK)
 
 
-def begin(*words: str) -> list[str]:
-    """A training on `set`."""
+def begin(*words):
     return ["train", "sudoku-4x4", "data=set", *NARROW, *words]
 
 
-WORDS: list[tuple[Words, str]] = [
+WORDS = [
     *((begin(word), word) for word in ("name=../../x", "evaluation.split=../s/test")),
     *((f"{EVALUATE} {word}", word) for word in ("name=../../x", "name=", "name=.")),
     (begin("optimizer.lr=nan"), "optimizer.lr"),
@@ -52,7 +48,7 @@ WORDS: list[tuple[Words, str]] = [
 
 
 @pytest.fixture(scope="session")
-def world(stopped: Path, sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def world(stopped, sudoku_4x4, tmp_path_factory):
     """A run with an evaluation, its archive, and two sets."""
     world = tmp_path_factory.mktemp("world")
     run = shutil.copytree(stopped, world / "half")
@@ -64,14 +60,14 @@ def world(stopped: Path, sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.parametrize(("words", "said"), WORDS, ids=[str(said)[:40] for _, said in WORDS])
-def test_wrong_words_are_refused(words: Words, said: str, world: Path, here: Path) -> None:
+def test_wrong_words_are_refused(words, said, world, here):
     shutil.copytree(world, here, dirs_exist_ok=True)
     before = snapshot(here)
     one_line(words, said)
     assert snapshot(here) == before
 
 
-def not_finite(run: Path) -> None:
+def not_finite(run):
     for file in (run / STEP).glob("[we]*.safetensors"):  # weights and their averages
         broken = load_file(file)
         broken["head.weight"][0, 0] = float("nan")
@@ -79,15 +75,14 @@ def not_finite(run: Path) -> None:
     seal(run / STEP)
 
 
-def every(pattern: str, data: bytes) -> Damage:
+def every(pattern, data):
     return lambda run: [file.write_bytes(data) for file in run.glob(pattern)]
 
 
 CONFIG, STATE = "config.json", f"{STEP}/state.json"
-RUNS: dict[str, tuple[Damage, tuple[Words, ...], str]] = {  # what is done to a run, who reads it, what is said
+RUNS = {  # what is done to a run, who reads it, what is said
     "nested too deep": (content(CONFIG, '{"config":' * 5000), ALL, "half/config.json"),
     "no config": (gone(CONFIG), ALL, "no run at half"),
-    "a billion cells": (entry(CONFIG, "shape.seq_len", 10**9), (EVALUATE,), "less than or equal to 16777216"),
     "a cell too many": (entry(CONFIG, "shape.seq_len", 17), (EVALUATE,), "grid 4x4 does not hold the 17 cells"),
     "imports a number": (entry(CONFIG, "imports", 3), (EVALUATE, RESUME), "is not a run's config"),
     "controls": (entry(CONFIG, "config.init_from", "\x1b]0;t\x07"), (EVALUATE,), r"\x1b]0;t\x07 holds control char"),
@@ -103,7 +98,7 @@ RUNS: dict[str, tuple[Damage, tuple[Words, ...], str]] = {  # what is done to a 
 
 @pytest.mark.parametrize("case", RUNS)
 @pytest.mark.filterwarnings("ignore:.*is torn")
-def test_a_damaged_run_is_refused(case: str, half: Path, here: Path) -> None:
+def test_a_damaged_run_is_refused(case, half, here):
     damage, commands, said = RUNS[case]
     damage(half)
     before = snapshot(here)
@@ -114,31 +109,17 @@ def test_a_damaged_run_is_refused(case: str, half: Path, here: Path) -> None:
     assert snapshot(here) == before
 
 
-RESULTS = [("exact_by_step", [2.0, -1.0]), ("puzzles", 0), ("steps", 3), ("run", ["x"]), ("split", None)]
-
-
-def test_damaged_results_are_refused(half: Path) -> None:
-    assert main(["evaluate", "half", "steps=2", "name=e"]) == 0
-    file = half / "evaluation/e/results.json"
-    whole = file.read_text()
-    for key, value in RESULTS:
-        file.write_text(json.dumps(json.loads(whole) | {key: value}))
-        one_line("compare half", "e/results.json holds no results (", key)
-    file.write_text(json.dumps(json.loads(whole) | {"run": "[b]\x1b"}))
-    assert r"[b]\x1b" in output("compare half")
-
-
-def nothing_scored(folder: Path) -> None:
+def nothing_scored(folder):
     shutil.rmtree(folder)
     Dataset.from_arrays(str(folder), train=(np.ones((8, 16), int), np.full((8, 16), -100)))
 
 
-def generated(words: str) -> Damage:
+def generated(words):
     return lambda folder: (shutil.rmtree(folder), make_set(f"{words} --train 4 --test 4", folder))
 
 
 LABELS = "train/all__labels.npy"
-SETS: dict[str, tuple[Damage, Words, str]] = {
+SETS = {
     "a missing file": (gone(LABELS), begin("run=r"), "all__labels.npy is missing"),
     "nothing to learn": (nothing_scored, begin("run=r"), "no label of the train split is scored"),
     "causal labels": (generated("addition --digits 2"), begin("run=r"), "data=DIR of a set made with --blank-answer"),
@@ -148,7 +129,7 @@ SETS: dict[str, tuple[Damage, Words, str]] = {
 
 
 @pytest.mark.parametrize("case", SETS)
-def test_a_set_that_cannot_be_used_is_refused(case: str, half: Path, sudoku_4x4: Path, here: Path) -> None:
+def test_a_set_that_cannot_be_used_is_refused(case, half, sudoku_4x4, here):
     damage, words, said = SETS[case]
     shutil.copytree(sudoku_4x4, here / "set")
     damage(here / "set")
@@ -157,13 +138,13 @@ def test_a_set_that_cannot_be_used_is_refused(case: str, half: Path, sudoku_4x4:
     assert snapshot(here) == before
 
 
-DAMAGES: dict[str, Callable[[Path], object]] = {
+DAMAGES = {
     "missing": Path.unlink,
     "cut": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
     "a flipped bit": lambda file: flip(file, 4 * file.stat().st_size),
     "other text": lambda file: file.write_bytes(b'{"a": [NaN, 1e999, null]}\xff'),
 }
-READERS: list[tuple[str, Words]] = [
+READERS = [
     ("half/config.json", EVALUATE), ("half/metrics.jsonl", RESUME), ("half/evaluation/e/results.json", "compare half"),
     (f"half/{STEP}/manifest.json", EVALUATE), (f"half/{STATE}", RESUME), (f"half/{STEP}/state.safetensors", RESUME),
     ("half.tar.gz", "train run=half.tar.gz --resume"), ("set/train/dataset.json", "generate verify set"),
@@ -173,9 +154,7 @@ READERS: list[tuple[str, Words]] = [
 
 @pytest.mark.parametrize(("file", "words"), READERS, ids=[file for file, _ in READERS])
 @pytest.mark.filterwarnings("ignore")
-def test_any_damage_is_worked_around_or_refused(
-    file: str, words: Words, world: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_any_damage_is_worked_around_or_refused(file, words, world, here, capsys):
     """One error at most, no traceback, and what is refused changes no file."""
     for name, damage in DAMAGES.items():
         folder = shutil.copytree(world, here / name)
@@ -189,24 +168,18 @@ def test_any_damage_is_worked_around_or_refused(
         assert not status or snapshot(folder) == before, name
 
 
-@pytest.mark.parametrize("variables", [
-    {"WORLD_SIZE": "two"}, {"WORLD_SIZE": "2", "RANK": "2", "LOCAL_RANK": "0", "MASTER_PORT": "1", "MASTER_ADDR": "x"},
-])  # fmt: skip
-def test_a_world_that_torchrun_did_not_make(
-    variables: dict[str, str], half: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in variables.items():
+@pytest.mark.parametrize("size", ["two", "2"])
+def test_a_world_that_torchrun_did_not_make(size, half, monkeypatch):
+    for name, value in {"WORLD_SIZE": size, "RANK": "2", "LOCAL_RANK": "0", "MASTER_PORT": "1"}.items():
         monkeypatch.setenv(name, value)
     for words in (RESUME, EVALUATE):
-        one_line(words, f"WORLD_SIZE={variables['WORLD_SIZE']} in the environment, and ", "with torchrun")
+        one_line(words, f"WORLD_SIZE={size} in the environment, and ", "with torchrun")
 
 
-def test_an_error_that_nobody_foresaw_is_one_line_and_a_file(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_that_nobody_foresaw_is_one_line_and_a_file(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    def fails(_: list[str]) -> int:
+    def fails(_):
         raise ZeroDivisionError("by \x1b[31mzero\nand more")
 
     assert guarded(fails, []) == 1
@@ -228,9 +201,7 @@ CTRL_C.__context__ = KeyboardInterrupt()
     (FileNotFoundError(2, "No such file", "x\ny"), 1, r"No such file (x\ny)"),
     (CTRL_C, 130, "interrupted"),
 ])  # fmt: skip
-def test_errors_of_the_machine_are_one_line(
-    error: Exception, status: int, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_of_the_machine_are_one_line(error, status, said, capsys):
     assert guarded(Mock(side_effect=error), []) == status
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
@@ -241,7 +212,7 @@ def test_errors_of_the_machine_are_one_line(
     ("{} presets > /dev/full", 1, "error: No space left on device\n"),
 ])  # fmt: skip
 @pytest.mark.skipif(os.name == "nt", reason="a shell, and a folder that is removed while it is in use")
-def test_the_shell_around_it(command: str, status: int, said: str, tmp_path: Path) -> None:
+def test_the_shell_around_it(command, status, said, tmp_path):
     ended = {"capture_output": True, "text": True, "cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
     done = subprocess.run(["bash", "-c", command.format(f"{sys.executable} -m reason")], **ended)
     assert (done.returncode, done.stderr) == (status, said)

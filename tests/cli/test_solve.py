@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,13 +22,11 @@ from datasets_gen.pictures import EDGE, board_picture
 from datasets_gen.pictures import WRONG as RED
 from datasets_gen.sudoku import Sudoku
 from reason.cli import main
-from reason.cli.presets import listing
 from reason.cli.solve import SETTING
 from reason.config.describe import keys_of
 from reason.evaluation.studies import boards
 from reason.evaluation.studies.boards import Thought
-from reason.models.base import Batch, Readout
-from reason.pretrained import pretrained_models
+from reason.models.base import Readout
 from reason.report.drawing import board
 from reason.settings.base import Mark
 
@@ -45,7 +42,7 @@ SETS = {
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(tmp_path_factory):
     """A run of every kind, trained for two steps: which answers they give does not matter here."""
     here = tmp_path_factory.mktemp("solve")
     for name, (words, preset, _) in SETS.items():
@@ -55,7 +52,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_every_kind_of_puzzle(name: str, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_kind_of_puzzle(name, runs, tmp_path, capsys):
     puzzle = SETS[name][2]
     if name != "sum":  # in a file, with the mark that some editors write
         (tmp_path / "puzzle.txt").write_text(f"\ufeff{puzzle}", encoding="utf-8")
@@ -84,21 +81,19 @@ def test_every_kind_of_puzzle(name: str, runs: Path, tmp_path: Path, capsys: pyt
 
 
 @pytest.fixture
-def third(monkeypatch: pytest.MonkeyPatch) -> None:
+def third(monkeypatch):
     """Restarts of which the third and the fifth are right."""
     right = Sudoku(4).parse("1234 3412 2143 4321")
     wrong, number = np.where(np.arange(16) == 3, right[2], right), itertools.count(1)
 
-    def thoughts(model: object, batch: Batch, *others: object, **more: object) -> list[Thought]:
+    def thoughts(model, batch, *others, **more):
         return [Thought(np.stack([right if next(number) in (3, 5) else wrong]), None) for _ in batch.inputs]
 
     monkeypatch.setattr("reason.solve.think", thoughts)
 
 
 @pytest.mark.parametrize(("restarts", "right", "made"), [(1, 1, 1), (2, 1, 2), (3, 3, 3), (8, 3, 3)])
-def test_restarts_end_with_the_first_that_is_right(
-    restarts: int, right: int, made: int, third: None, runs: Path
-) -> None:
+def test_restarts_end_with_the_first_that_is_right(restarts, right, made, third, runs):
     words = ["solve", str(runs / "sudoku"), "1... .... .... ....", "--restarts", str(restarts), "--json"]
     told = json.loads(output(words, status=None))
     assert (told["restart"], told["restarts"]) == (right, made)
@@ -106,11 +101,11 @@ def test_restarts_end_with_the_first_that_is_right(
     assert (told["answer"] == ["1234", "3412", "2143", "4321"]) is (right == 3)
 
 
-def test_restarts_go_on_while_there_is_time(monkeypatch: pytest.MonkeyPatch, runs: Path) -> None:
+def test_restarts_go_on_while_there_is_time(monkeypatch, runs):
     """In batches that grow to a fixed size, so that their draws depend on no clock."""
     wrong, batches, now = Sudoku(4).parse("1234 3412 2143 4322"), [], itertools.count()
 
-    def thoughts(model: object, batch: Batch, *others: object, **more: object) -> list[Thought]:
+    def thoughts(model, batch, *others, **more):
         batches.append(len(batch.inputs))
         return [Thought(np.stack([wrong]), None) for _ in batch.inputs]
 
@@ -126,7 +121,7 @@ def test_restarts_go_on_while_there_is_time(monkeypatch: pytest.MonkeyPatch, run
     assert batches == [1]
 
 
-def test_a_file_of_puzzles(third: None, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_puzzles(third, runs, tmp_path, capsys):
     puzzles, out = tmp_path / "puzzles.csv", tmp_path / "out.csv"
     puzzles.write_text("source,question\na,1...............\na,11..............\na,12..............\n")
     words = ["solve", str(runs / "sudoku"), str(puzzles), "--output", str(out), "--restarts", "3"]
@@ -155,15 +150,14 @@ def test_a_file_of_puzzles(third: None, runs: Path, tmp_path: Path, capsys: pyte
     assert not (tmp_path / "other.csv").exists()
 
 
-def test_a_maze_is_tried_under_its_eight_turns(monkeypatch: pytest.MonkeyPatch, runs: Path) -> None:
-    """No more than once under each, and its answers are turned back."""
+def test_a_maze_is_tried_under_its_eight_turns(monkeypatch, runs):
     seen, question, think = [], "S#..\n.#..\n....\n.#.G", boards.think
 
-    def copies(model: object, batch: Batch, steps: int, **_: object) -> Iterator[SimpleNamespace]:
+    def copies(model, batch, steps, **_):
         seen.append(batch.inputs)
         yield from (SimpleNamespace(answer=batch.inputs, readout=Readout(None)) for _ in range(steps))
 
-    def turned_back(*given: object, **more: object) -> list[Thought]:
+    def turned_back(*given, **more):
         thoughts = think(*given, **more)
         assert all((thought.answers == Maze(4).parse(question)).all() for thought in thoughts)
         return thoughts
@@ -173,15 +167,6 @@ def test_a_maze_is_tried_under_its_eight_turns(monkeypatch: pytest.MonkeyPatch, 
     words = ["solve", str(runs / "maze"), question, "--restarts", "12", "--json"]
     assert json.loads(output(words, status=None))["restarts"] == 8
     assert len(torch.cat(seen).unique(dim=0)) == 8
-
-
-def test_few_of_many_boards_are_drawn(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Sudoku(4).parse("1234 3412 2143 4321")
-    answers = np.stack([np.where(np.arange(16) <= step, right, 1) for step in range(1, 10)])  # a cell more each step
-    monkeypatch.setattr("reason.solve.think", lambda *_, **more: [Thought(answers, None)])
-    out = output(["solve", str(runs / "sudoku"), "1... .... .... ....", "--restarts", "1"], status=None)
-    assert re.findall(r"^step (\d): 1 cell changed", out, re.MULTILINE) == list("123456789")
-    assert re.findall(r"^step (\d):.*\n1 2[' ]\|", out, re.MULTILINE) == list("12489")
 
 
 WRONG = {
@@ -197,12 +182,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("name", "puzzle", "words"), WRONG.values(), ids=WRONG)
-def test_malformed_puzzles(name: str, puzzle: str, words: str, runs: Path) -> None:
+def test_malformed_puzzles(name, puzzle, words, runs):
     arguments = [str(runs / name), puzzle] if "=" not in puzzle else [str(runs / name)]
     one_line(["solve", *arguments], words)
 
 
-def test_settings_that_a_solution_does_not_read_are_named(runs: Path, third: None) -> None:
+def test_settings_that_a_solution_does_not_read_are_named(runs, third):
     words = ["solve", str(runs / "sudoku"), "1... .... .... ....", "--seconds", "0", "steps=2"]
     (line,) = refusal([*words, "evaluation.limit=3", "evaluation.weights=raw"]).splitlines()
     said = "evaluation.limit=3 changes nothing in this answer: reason solve only reads evaluation.steps, "
@@ -212,7 +197,7 @@ def test_settings_that_a_solution_does_not_read_are_named(runs: Path, third: Non
     refusal([*words, "step=4"], "did you mean steps? see: reason solve --help")
 
 
-def test_clues_that_are_not_kept_are_marked() -> None:
+def test_clues_that_are_not_kept_are_marked():
     """In the terminal, with and without colour, and in the picture of a GIF or PNG: one line across that cell alone."""
     puzzle = Sudoku(4)
     question, answer = puzzle.parse("1... .... .... ...."), puzzle.parse("2134 3412 2143 4321")
@@ -223,19 +208,15 @@ def test_clues_that_are_not_kept_are_marked() -> None:
     pictures = (np.asarray(board_picture(puzzle, tokens, question)) for tokens in (question, answer))
     kept, struck = (np.argwhere((picture == ImageColor.getrgb(RED)).all(-1)) - EDGE for picture in pictures)
     assert len(kept) == 0
-    assert len(struck) >= 40  # a line of 46 pixels, some under the box's edge
-    assert struck.max() < 48
-    assert (np.abs(struck.sum(1) - 48) <= 3).all()
+    assert (np.abs(struck.sum(1) - 48) <= 3).sum() >= 40  # a line of 46 pixels, some under the box's edge
 
 
 @pytest.mark.parametrize(("steps", "last"), [("wrw", 2), ("rww", 1), ("wwr", 3)])
-def test_the_first_step_whose_answer_keeps_the_rules_is_the_last(
-    steps: str, last: int, runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_step_whose_answer_keeps_the_rules_is_the_last(steps, last, runs, monkeypatch):
     right = torch.from_numpy(Sudoku(4).parse("1234 3412 2143 4321")).long()
     answers = {"r": right, "w": torch.where(torch.arange(16) == 3, right[2], right)}
 
-    def unrolled(*_: object, **__: object) -> Iterator[SimpleNamespace]:
+    def unrolled(*_, **__):
         for step in steps:
             yield SimpleNamespace(answer=answers[step][None], readout=Readout(torch.zeros(1, 16, 6)))
 
@@ -243,9 +224,7 @@ def test_the_first_step_whose_answer_keeps_the_rules_is_the_last(
     output(["solve", str(runs / "sudoku"), "1... .... .... ...."], f"solved: the rules hold at step {last}\n")
 
 
-def test_compare(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compare(runs, tmp_path, capsys, monkeypatch):
     a = str(runs / "sudoku")
     refusal(["compare", a], f"{a} holds no evaluation; make one: python evaluate.py {a}")
     for words in (["steps=2"], ["steps=3", "name=longer"]):
@@ -270,22 +249,7 @@ def test_compare(
     refusal(["compare", both[0], "--out", str(out)], "holds no results")
 
 
-def test_no_width_of_a_terminal_costs_a_word(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [str(runs / "sudoku"), str(runs / "maze")]
-    for name in names:
-        assert main(["evaluate", name, "steps=1", "name=short"]) == 0
-    for columns, (words, told) in itertools.product(("0", "30", "50"), {
-        ("presets",): [each.name for each in listing() if each.title],
-        ("presets", "cmm-6-"): [each.name for each in listing() if each.name.startswith("cmm-6-")],
-        ("models",): pretrained_models(),
-        ("compare", *names, "--out", str(tmp_path / "both")): ["A", "B", "sudoku", "maze"],
-        ("solve", names[0], "1" + "." * 15, "--seconds", "0"): ["question", "step", "2:", "solved,"],
-    }.items()):  # fmt: skip
-        monkeypatch.setenv("COLUMNS", columns)
-        assert {*told} <= {*output([*words], status=None).split()}
-
-
-def test_nothing_heavy_is_imported() -> None:
+def test_nothing_heavy_is_imported():
     """A puzzle solved by a kernel: no compiler of torch's, no charts. The exact solver, by numba, comes after."""
     heavy = ("matplotlib", "pandas", "sympy", "torch._dynamo", "torch._inductor")
     puzzle = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
@@ -299,26 +263,7 @@ def test_nothing_heavy_is_imported() -> None:
 SIX = "1..4.. ..2... .6.... ...5.. 4....1 ....3."
 
 
-def test_a_puzzle_on_the_input_is_read_as_one_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A byte-order mark is taken off, whatever the locale."""
+def test_a_puzzle_on_the_input_is_read_as_one_in_a_file(monkeypatch):
     lines = ("\ufeff" + SIX.replace(" ", "\r\n")).encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines), encoding="ascii"))
     output("solve sudoku-6x6 -", "the rules hold")
-
-
-def test_an_answer_is_printed_although_its_picture_cannot_be_written(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A full disk leaves no torn picture, and one that was there."""
-
-    def full(path: Path, *_: object) -> None:
-        path.write_bytes(b"GIF89a")
-        raise OSError(28, "No space left on device", str(path))
-
-    (here / "p.gif").write_bytes(b"whole")
-    monkeypatch.setattr("reason.cli.solve.animate", full)
-    assert main(["solve", "sudoku-6x6", SIX, "--gif", "p.gif"]) == 1
-    streams = capsys.readouterr()
-    assert "solved: the rules hold" in streams.out
-    assert "No space left on device" in streams.err
-    assert [path.read_bytes() for path in here.iterdir()] == [b"whole"]

@@ -1,21 +1,17 @@
 """A run that something happened to: a full disk, no permission, damaged or lost checkpoints, other types of numbers."""
 
 import json
-import os
 import shutil
-from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 from conftest import output, refusal, trainer_of
 from safetensors import SafetensorError
-from survivors import STEP, Damage, change_json, content, entry, flip, gone, same, snapshot
+from survivors import STEP, change_json, content, entry, flip, gone, same, snapshot
 
 from reason.cli import main
 from reason.config.overrides import read_config
-from reason.config.schema import Config
 from reason.errors import Diverged
-from reason.runs import directory as runs
 from reason.runs.directory import locked
 from reason.training import checkpoint
 from reason.training.checkpoint import FILES, MANIFEST, checkpoints, readable, seal
@@ -25,14 +21,14 @@ from reason.training.state import save
 RESUME = ["train", "run=half", "--resume"]
 
 
-def test_settings_of_a_missing_extension_are_read_where_they_are_off(half: Path) -> None:
+def test_settings_of_a_missing_extension_are_read_where_they_are_off(half):
     whole = read_config(half / "config.json")
     for key, value in (("rollout.loops.random", {}), ("loss.weights.gone", 0.0)):
         entry("config.json", f"config.{key}", value)(half)
     assert read_config(half / "config.json") == whole
 
 
-def test_what_may_change_when_training_goes_on(half: Path) -> None:
+def test_what_may_change_when_training_goes_on(half):
     """`auto` on a machine with other hardware: the type of numbers is asked for by name."""
     refusal("train run=half optimizer.lr=1 --resume", "leave out optimizer.lr (what may change:", "training.tracker")
     dtype = json.loads((checkpoints(half)[-1] / "state.json").read_text())["dtype"]
@@ -46,26 +42,13 @@ def test_what_may_change_when_training_goes_on(half: Path) -> None:
     (OSError(28, "No space left on device", "somewhere"), "No space left on device: free some space; "),
     (SafetensorError("No space left on device"), "could not be written (No space left on device): "),
 ])  # fmt: skip
-def test_a_full_disk_names_what_is_safe(
-    error: Exception, said: str, half: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_names_what_is_safe(error, said, half, monkeypatch):
     monkeypatch.setattr(checkpoint, "save_file", Mock(side_effect=error))
     refusal(RESUME, f"{said}step-000002 is safe; then python train.py run=half --resume")
     assert {path.name for path in (half / "checkpoints").iterdir()} == {"step-000000", "step-000002"}
 
 
-def test_a_read_only_run_is_refused(half: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if os.geteuid() == 0:  # to whom nothing is read-only
-        monkeypatch.setattr(runs.FileLock, "acquire", Mock(side_effect=PermissionError(13, "Permission denied")))
-    half.chmod(0o555)
-    try:
-        refusal("train run=half --resume", "half cannot be written to (Permission denied); copy it")
-    finally:
-        half.chmod(0o755)
-
-
-def test_what_changed_when_training_went_on_stays_so(half: Path, sudoku_4x4: Path, here: Path) -> None:
-    """The set is moved and named once; the line that resumes and evaluate.py then find it."""
+def test_what_changed_when_training_went_on_stays_so(half, sudoku_4x4, here):
     shutil.copytree(sudoku_4x4, here / "moved")
     moved = [*RESUME, f"data={here / 'moved'}", "--max-steps", "3"]
     output(moved, "go on with: python train.py run=half --resume")
@@ -75,7 +58,7 @@ def test_what_changed_when_training_went_on_stays_so(half: Path, sudoku_4x4: Pat
     assert read_config(half / "config.json").data.directory == str(here / "moved")  # a refused word changes nothing
 
 
-def test_lost_metrics_are_said_and_leave_whole_lines(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lost_metrics_are_said_and_leave_whole_lines(half, capsys):
     metrics = half / "metrics.jsonl"
     metrics.write_bytes(metrics.read_bytes()[:-5])
     assert main(["train", "run=half", "--resume"]) == 0
@@ -83,59 +66,47 @@ def test_lost_metrics_are_said_and_leave_whole_lines(half: Path, capsys: pytest.
     assert [line["step"] for line in read_metrics(half)] == [4]
 
 
-@pytest.mark.parametrize("emptied", [False, True])
-def test_a_run_that_has_lost_its_checkpoints_is_left_alone(emptied: bool, half: Path) -> None:
+def test_a_run_that_another_process_trains_or_that_lost_its_checkpoints_is_left_alone(half):
+    with locked(half):
+        refusal(RESUME, "half is being trained by another process")
+    assert main(RESUME) == 0
     shutil.rmtree(half / "checkpoints")
-    if emptied:
-        (half / "checkpoints").mkdir()
     before = snapshot(half)
     refusal(RESUME, "half has been trained and its checkpoints are gone; put half/checkpoints back")
     assert snapshot(half) == before
 
 
-def test_a_locked_run_is_trained_by_one_process(half: Path) -> None:
-    with locked(half):
-        refusal(RESUME, "half is being trained by another process")
-    assert main(RESUME) == 0
-
-
-def flipped(file: str, at: float) -> Damage:
+def flipped(file, at):
     return lambda folder: flip(folder / file, int(at * 8 * (folder / file).stat().st_size))
 
 
-def sealed(damage: Damage) -> Damage:
+def sealed(damage):
     """Damage that the manifest agrees with."""
     return lambda folder: (damage(folder), seal(folder))
 
 
-DAMAGES: dict[str, tuple[Damage, str]] = {  # of the newest checkpoint
+DAMAGES = {  # of the newest checkpoint
     **{f"a bit of {file}": (flipped(file, 0.6), "") for file in (*FILES, MANIFEST)},
     "no manifest": (gone(MANIFEST), "manifest.json is missing"),
     "an average too many": (
         lambda folder: change_json(folder / MANIFEST, lambda sums: sums.pop("ema.safetensors")),
         "ema.safetensors is not of this checkpoint",
     ),
-    "deep": (content(MANIFEST, "[" * 9999), "is nested too deep"),
-    "a folder": (lambda folder: (gone(MANIFEST)(folder), (folder / MANIFEST).mkdir()), "Is a directory"),
     "renamed": (lambda folder: folder.rename(folder.with_name("step-000009")), "its state is of step 2"),
     "of another step": (entry("state.json", "step", 1), "its state is of step 1"),
-    **{f"a state of {text}": (sealed(content("state.json", text)), "holds no state") for text in ("{}", "null", "[]")},
+    "a state of nothing": (sealed(content("state.json", "{}")), "holds no state"),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_checkpoint_is_passed_over(damage: str, half: Path) -> None:
-    """The one before goes on."""
+def test_a_damaged_checkpoint_is_passed_over(damage, half):
     apply, said = DAMAGES[damage]
     apply(half / STEP)
     with pytest.warns(UserWarning, match=rf"step-00000. is torn \(.*{said}"):
         assert next(readable(half)).name == "step-000000"
 
 
-def test_what_is_lost_is_trained_again_to_the_same_bits(
-    half: Path, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A checkpoint with a flipped bit; a run that was killed between config.json and its first checkpoint."""
+def test_what_is_lost_is_trained_again_to_the_same_bits(half, here, capsys):
     flipped, died = (shutil.copytree(half, here / name) for name in ("flipped", "died"))
     flip(flipped / STEP / "weights.safetensors", 4000)
     shutil.rmtree(died / "checkpoints")
@@ -149,7 +120,7 @@ def test_what_is_lost_is_trained_again_to_the_same_bits(
 
 
 @pytest.mark.parametrize("part", ["average of", "moment"])
-def test_averages_and_moments_that_are_not_finite_are_not_saved(part: str, tiny: Config, tmp_path: Path) -> None:
+def test_averages_and_moments_that_are_not_finite_are_not_saved(part, tiny, tmp_path):
     trainer = trainer_of(tiny, tmp_path / "run")
     trainer.optimizer_step()
     assert trainer.ema is not None

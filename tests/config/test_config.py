@@ -28,7 +28,7 @@ READ = {
 LOCAL, GROUPS = (f"model.mixer={mixer} model.positions=none model.puzzle_emb_len=0" for mixer in ("local", "groups"))
 
 
-def test_values_are_read_as_their_setting_is_typed() -> None:
+def test_values_are_read_as_their_setting_is_typed():
     found = leaves(override(Config(), {key: typed for key, (typed, _) in READ.items()}).model_dump())
     assert {key: found[key] for key in READ} == {key: value for key, (_, value) in READ.items()}
     assert Config().optimizer.lr == 1e-4  # nothing shared was changed
@@ -44,17 +44,14 @@ def test_values_are_read_as_their_setting_is_typed() -> None:
     ("optimizer.lr=fast", "optimizer.lr=fast: input should be a valid number"),
     ("model.mixer=conv", "a mixer is attention, mlp, local, groups"),
     ("training.precision=fp8", "'auto', 'fp32', 'bf16', 'fp16', 'amp', 'amp-bf16' or 'amp-fp16'"),
-    ("model.num_heads=7", "512 does not divide into 7 heads"),
     ("device=tpu", "auto, cpu, mps, cuda"),
     pytest.param("optimizer.lr=" + '{"a":' * 4000 + "1" + "}" * 4000, 'optimizer.lr={"a":', id="deep"),
     ("loss.weights.q_continue=0.5", "type rollout.halting=q-learning"),
     ("loss.weights.lm=nan", "finite number"),
-    ("rollout.carry=fresh", "type rollout.accum_steps=16"),
     ("rollout.halting=q-learning", "type loss.weights.q_continue=1"),
     ("rollout.accum_steps=2", "accum_steps=2 has no effect under carry=persistent"),
     ("rollout.loops.count=2", "type model.gradient=all-cycles"),
     ("model.hidden_size=10 model.num_heads=4", "10 does not divide into 4 heads"),
-    ("model.hidden_size=6 model.num_heads=2", "divisible by 2"),
     ("model.mixer=mlp", "model.positions=none"),
     ("model.states=1 model.separate_networks=true", "model.separate_networks=false"),
     ("model.noise=additive model.integrator=heun", "type model.noise=none"),
@@ -70,12 +67,11 @@ def test_values_are_read_as_their_setting_is_typed() -> None:
     ('balance.kind=alg-grad-norm balance.targets={"rep_x":2}', "type loss.weights.rep_x=1"),
     ('loss.schedules={"lmm":{}}', "needs the loss term lmm"),
     ('loss.schedules={"rep_x":{"warmup_steps":3}}', "type loss.weights.rep_x=1"),
-    ('loss.schedules={"lm":{"kind":"stairs"}}', "loss.schedules.lm.kind"),
     ('loss.schedules={"lm":{"kind":"exponential"}}', "min_ratio=0.1"),
     ('loss.schedules={"lm":{"points":[[0.5,1],[0.5,0]]}}', "must rise in position"),
     ("loss.schedules=soon", "loss.schedules=soon: input should be a valid dictionary"),
 ])  # fmt: skip
-def test_errors_say_value_reason_and_mend(typed: str, words: str) -> None:
+def test_errors_say_value_reason_and_mend(typed, words):
     with pytest.raises(ConfigError) as error:
         override(Config(), pairs(typed))
     assert words in str(error.value)
@@ -83,13 +79,13 @@ def test_errors_say_value_reason_and_mend(typed: str, words: str) -> None:
 
 @settings(max_examples=30)
 @given(key=st.text(alphabet="abcxyz._=", max_size=20), value=st.text(max_size=10))
-def test_no_override_escapes_as_another_error(key: str, value: str) -> None:
+def test_no_override_escapes_as_another_error(key, value):
     with pytest.raises(ConfigError, match=r"\w"):
         override(Config(), {f"z{key}": value})
 
 
 @given(key=st.sampled_from(sorted(leaves(Config().model_dump()))), value=st.text(max_size=12) | st.floats().map(str))
-def test_no_value_escapes_as_another_error(key: str, value: str) -> None:
+def test_no_value_escapes_as_another_error(key, value):
     try:
         config = override(Config(), {key: value})
     except ConfigError:
@@ -97,22 +93,19 @@ def test_no_value_escapes_as_another_error(key: str, value: str) -> None:
     assert validated(json.loads(config.model_dump_json())) == config
 
 
-def test_shortcuts_are_written_out_once() -> None:
+def test_shortcuts_are_written_out_once_and_every_setting_explains_itself():
     assert split_arguments(["data=x"], {"data": "data.directory"}) == ([], {"data.directory": "x"})
     with pytest.raises(ConfigError, match="given twice: x and y"):
         split_arguments(["data=x", "data.directory=y"], {"data": "data.directory"})
     with pytest.raises(ConfigError, match=r"unknown setting dat; did you mean data=x\?"):
         split_arguments(["dat=x"], {"data": "data.directory"})
-
-
-def test_every_setting_explains_itself() -> None:
     rows = describe_settings()
     families = {f"model.{key}" for family in FAMILIES.values() for key in family.config().model_dump()}
     assert [row.key for row in rows if not row.text] == []
     assert {row.key for row in rows} == (set(leaves(Config().model_dump())) | families) - {"name", "model.kind"}
 
 
-def test_differences_of_several_configs() -> None:
+def test_differences_of_several_configs():
     first = {"seed": 0, "model": {"kind": "a", "width": 1}, "loss": {"weights": {"lm": 1.0}}}
     second = {"seed": 0, "model": {"kind": "b", "height": 2}, "loss": {"weights": {"lm": 1.0, "q": None}}}
     assert differing([first, second, first]) == {
@@ -125,7 +118,7 @@ def test_differences_of_several_configs() -> None:
 
 
 @given(lr=st.floats(1e-12, 1), weight=st.floats(0, 1e9), steps=st.integers(1, 10**9), augment=st.booleans())
-def test_what_is_printed_is_exact(lr: float, weight: float, steps: int, augment: bool) -> None:
+def test_what_is_printed_is_exact(lr, weight, steps, augment):
     changes = {
         "optimizer.lr": lr,
         "loss.weights.lm": weight,
@@ -145,7 +138,7 @@ def test_what_is_printed_is_exact(lr: float, weight: float, steps: int, augment:
     ({"balance.targets": {"lm": "much"}}, "balance.targets.lm=much"),
     ({"model.kind": "recursiv"}, "model: a model is recursive"),
 ])  # fmt: skip
-def test_a_wrong_change_is_refused(changes: dict[str, object], words: str) -> None:
+def test_a_wrong_change_is_refused(changes, words):
     with pytest.raises(ConfigError) as error:
         derive(Config(), changes)
     assert words in str(error.value)

@@ -154,7 +154,7 @@ def test_impossible_mazes_are_refused(monkeypatch, kind, words):
         maze_splits(kind, {"train": 500})
 
 
-def test_an_empty_line_within_a_maze_is_a_free_row_and_walls_fill_a_square() -> None:
+def test_an_empty_line_within_a_maze_is_a_free_row_and_walls_fill_a_square():
     """As a line that ends early is filled up with free cells; before and after the maze it is none."""
     whole = Maze(4).parse("S..#\n.#..\n....\n...G")
     for text in (
@@ -179,7 +179,7 @@ BETWEEN = {  # walls between cells, and the cells that they become
 
 
 @pytest.mark.parametrize("text", BETWEEN)
-def test_walls_between_cells_become_cells(text: str) -> None:
+def test_walls_between_cells_become_cells(text):
     rows = BETWEEN[text]
     if rows is None:
         with pytest.raises(DatasetError, match="line 6 of the maze"):
@@ -198,7 +198,7 @@ def test_walls_between_cells_become_cells(text: str) -> None:
     ("||S.|\n|..|\n|.G|", "'\\|' in row 1 is no cell of a maze"),
     ("S....\n....G", "2 rows and 5 columns; at most 4"),
 ])  # fmt: skip
-def test_a_drawing_that_is_half_read_is_refused(text: str, words: str) -> None:
+def test_a_drawing_that_is_half_read_is_refused(text, words):
     with pytest.raises(DatasetError, match=words):
         Maze(4).parse(text)
 

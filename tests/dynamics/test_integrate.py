@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from evaluators import begun
-from torch import Tensor
 
 from reason.dynamics.integrate import euler_maruyama, integrate, normal_like
 from reason.models import RecursiveConfig, RecursiveModel, Shape
@@ -14,7 +13,7 @@ from reason.models import RecursiveConfig, RecursiveModel, Shape
 PULL = 0.9  # F(z) = PULL·z: a slow drift, so that the noise term decides the order
 
 
-def strong_errors(noise: str, sigma: float) -> tuple[list[float], list[float]]:
+def strong_errors(noise, sigma):
     """Mean |error| at time 1 of dz = (F(z) − z)dt + σG dW over 4000 shared Brownian paths, for Δt = 1/8 … 1/64."""
     paths, finest = 4000, 1024
     torch.manual_seed(1)
@@ -38,13 +37,13 @@ def strong_errors(noise: str, sigma: float) -> tuple[list[float], list[float]]:
 
 
 @pytest.mark.parametrize(("noise", "sigma", "order"), [("additive", 0.5, 1.0), ("multiplicative", 1.0, 0.5)])
-def test_strong_order_of_euler_maruyama(noise: str, sigma: float, order: float) -> None:
+def test_strong_order_of_euler_maruyama(noise, sigma, order):
     sizes, errors = strong_errors(noise, sigma)
     assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] == pytest.approx(order, abs=0.15)
 
 
 @pytest.mark.parametrize(("method", "order"), [("euler", 1), ("heun", 2), ("rk4", 4)])
-def test_order_of_fixed_steps(method: str, order: int) -> None:
+def test_order_of_fixed_steps(method, order):
     """dz/dt = −z² from 1: z(t) = 1/(1 + t)."""
     z = torch.ones(1, dtype=torch.float64)
     sizes = [4, 8, 16, 32]
@@ -52,7 +51,7 @@ def test_order_of_fixed_steps(method: str, order: int) -> None:
     assert -np.polyfit(np.log(sizes), np.log(errors), 1)[0] == pytest.approx(order, abs=0.2)
 
 
-def made(**changes: object) -> RecursiveModel:
+def made(**changes):
     settings = {"hidden_size": 8, "num_heads": 2, "expansion": 1, "puzzle_emb_len": 0, "h_cycles": 2, "l_cycles": 2}
     config = RecursiveConfig(**settings | changes)
     return RecursiveModel(config, Shape(seq_len=4, vocab_size=5), torch.float64).double()
@@ -61,18 +60,18 @@ def made(**changes: object) -> RecursiveModel:
 TOKENS = torch.arange(8).view(2, 4) % 5
 
 
-def stepped(model: RecursiveModel) -> Tensor:
+def stepped(model):
     return model.step(*begun(model, TOKENS)).z_h
 
 
-def with_weights_of(model: RecursiveModel, **changes: object) -> RecursiveModel:
+def with_weights_of(model, **changes):
     twin = made(**changes)
     twin.load_state_dict(model.state_dict())
     return twin.eval()
 
 
 @pytest.mark.parametrize("noise", ["additive", "multiplicative"])
-def test_a_training_step_is_its_noisy_recursion(noise: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_step_is_its_noisy_recursion(noise, monkeypatch):
     """Two substeps of Δt/n = 1/4 in each call, ζ = 1 and σ√(Δt/n) = 0.15; G is 1, or F."""
     monkeypatch.setattr("reason.dynamics.integrate.normal_like", torch.ones_like)
     once = {"h_cycles": 1, "l_cycles": 1, "separate_networks": True}
@@ -89,7 +88,7 @@ def test_a_training_step_is_its_noisy_recursion(noise: str, monkeypatch: pytest.
     torch.testing.assert_close(model.step(start, x), (z_h, z_l))
 
 
-def test_noise_is_in_every_call_of_a_training_step_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_is_in_every_call_of_a_training_step_and_nowhere_else(monkeypatch):
     """N_H·(N_L + 1) = 6 draws a supervision step, those of cycles without gradient too; none in maps and evaluation."""
     draws = []
     monkeypatch.setattr("reason.dynamics.integrate.normal_like", lambda z: (draws.append(z.shape), normal_like(z))[1])
@@ -104,20 +103,20 @@ def test_noise_is_in_every_call_of_a_training_step_and_nowhere_else(monkeypatch:
 
 
 @pytest.mark.parametrize("equation", ["impulse", "averaged"])
-def test_integrators_agree_where_steps_are_small(equation: str) -> None:
+def test_integrators_agree_where_steps_are_small(equation):
     """One supervision step as an ODE: Euler nears RK4 at first order, Heun is there."""
-    model = made(integrator="rk4", substeps=16, equation=equation).eval()
+    model = made(integrator="rk4", substeps=8, equation=equation, h_cycles=1).eval()
     truth = stepped(model)
 
-    def error(**changes: object) -> float:
-        return (stepped(with_weights_of(model, equation=equation, **changes)) - truth).abs().max().item()
+    def error(**changes):
+        return (stepped(with_weights_of(model, equation=equation, h_cycles=1, **changes)) - truth).abs().max().item()
 
-    fine = error(substeps=64)
-    assert error(substeps=16) / fine == pytest.approx(4, rel=0.35)
-    assert error(integrator="heun", substeps=16) < fine
+    fine = error(substeps=32)
+    assert error(substeps=8) / fine == pytest.approx(4, rel=0.35)
+    assert error(integrator="heun", substeps=8) < fine
 
 
-def test_one_euler_step_of_the_impulse_equation_is_the_trained_map() -> None:
+def test_one_euler_step_of_the_impulse_equation_is_the_trained_map():
     model = made()
     torch.testing.assert_close(stepped(model), stepped(with_weights_of(model, integrator="euler", substeps=1)))
     moved = stepped(with_weights_of(model, integrator="heun"))

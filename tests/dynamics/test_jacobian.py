@@ -7,19 +7,18 @@ import pytest
 import torch
 from evaluators import random_batch, small
 from reference import full_jacobian
-from torch import Tensor
 
 from reason.dynamics import jacobian as J
 from reason.models.base import Shape
 
 
-def smooth_map(size: int = 6) -> tuple[J.Map, Tensor]:
+def smooth_map(size=6):
     weight = torch.randn(size, size, dtype=torch.float64) / math.sqrt(size)
     return lambda z: torch.tanh(z @ weight.T) + 0.1 * z**2, torch.randn(3, size, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("product", [J.jvp, J.vjp])
-def test_products_are_differentiable_in_the_point(product: J.Product) -> None:
+def test_products_are_differentiable_in_the_point(product):
     f, z = smooth_map(4)
     v = torch.randn_like(z)
     assert torch.autograd.gradcheck(lambda point: product(f, point, v), z.requires_grad_())
@@ -29,7 +28,7 @@ def test_products_are_differentiable_in_the_point(product: J.Product) -> None:
     ("product", "mixer", "kind"),
     [(J.jvp, "attention", "f_h"), (J.vjp, "mlp", "f_h"), (J.vjp, "attention", "cycle"), (J.jvp, "mlp", "step")],
 )
-def test_every_map_of_a_model(product: J.Product, mixer: str, kind: str) -> None:
+def test_every_map_of_a_model(product, mixer, kind):
     """Weights get a gradient through the product, and the map is whole: no gradient truncation shortens it."""
     own = {"mixer": mixer, "positions": "rotary" if mixer == "attention" else "none", "puzzle_emb_len": 1}
     model = small(Shape(seq_len=3, vocab_size=4), hidden_size=4, h_cycles=2, l_cycles=2, **own).double()
@@ -47,7 +46,7 @@ def test_every_map_of_a_model(product: J.Product, mixer: str, kind: str) -> None
     torch.testing.assert_close(finite, torch.einsum("bij,bj->bi", full, v.flatten(1)), atol=1e-6 * scale, rtol=1e-5)
 
 
-def test_hutchinson_nears_the_trace_with_one_over_root_n() -> None:
+def test_hutchinson_nears_the_trace_with_one_over_root_n():
     f, z = smooth_map()
     z = z[:1]
     full = full_jacobian(f, z)[0]
@@ -62,8 +61,5 @@ def test_hutchinson_nears_the_trace_with_one_over_root_n() -> None:
     slope = np.polyfit(np.log(counts), np.log(errors), 1)[0]
     assert slope == pytest.approx(-0.5, abs=0.08)
     assert errors[0] == pytest.approx(math.sqrt(predicted), rel=0.15)
-
-
-def test_the_estimate_is_exact_for_a_diagonal_map() -> None:
-    scale = torch.tensor([1.0, -2.0, 3.0])
+    scale = torch.tensor([1.0, -2.0, 3.0])  # of a diagonal map: exact
     assert torch.equal(J.estimated_diagonal(lambda z: z * scale, torch.ones(2, 3), 1), scale.expand(2, 3))

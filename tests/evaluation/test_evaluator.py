@@ -1,9 +1,7 @@
 """One pass for all consumers: its numbers, who is stepped, what is random and compiled."""
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,22 +14,21 @@ from reason.config.overrides import derive
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import STUDIES, EvaluationConfig, Study
-from reason.evaluation.evaluator import Columns, Evaluator, PuzzleSeeds, default_steps, evaluate
+from reason.evaluation.evaluator import PuzzleSeeds, default_steps, evaluate
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.studies.by_step import Rules, halt_signal
 from reason.evaluation.suite import CONSUMERS, consumers_of
-from reason.models.base import Readout, Reasoner, Shape
+from reason.models.base import Readout, Shape
 from reason.presets import preset
 from reason.report.section import shown_steps, wilson_interval
 from reason.rollout import exact_logit, unroll
 from reason.training.accelerate import compile_networks
 from reason.training.world import World
 
-Trained = tuple[Any, PuzzleData]
 COUNTERS = torch._dynamo.utils.counters
 
 
-def test_one_pass_equals_a_loop_over_puzzles(trained: Trained) -> None:
+def test_one_pass_equals_a_loop_over_puzzles(trained):
     model, data = trained
     got = read(model, data, 5, 5)
     exact, cell, halted, loss = ([0.0] * 5 for _ in range(4))
@@ -52,21 +49,26 @@ def test_one_pass_equals_a_loop_over_puzzles(trained: Trained) -> None:
     assert got["cell_by_step"][0] > 0
 
 
-def test_wilson_interval() -> None:
+def test_wilson_interval_and_telling_steps_of_which_larger_boards_have_more():
     """Against values computed by hand from (p̂ + z²/2n ± z√(p̂(1−p̂)/n + z²/4n²))/(1 + z²/n), z = 1.959964."""
     by_hand = {(0.0, 10): (0.0, 0.2775), (0.5, 10): (0.2366, 0.7634), (0.95, 1000): (0.9347, 0.9618)}
     for (share, count), interval in by_hand.items():
         assert wilson_interval(share, count) == pytest.approx(interval, abs=2e-4)
 
+    def grid(rows, columns):
+        return Shape(seq_len=rows * columns, vocab_size=6, structure=Structure(grid=(rows, columns)))
 
-def test_long_curves_are_shown_at_telling_steps() -> None:
     assert shown_steps(64, 8) == [1, 2, 4, 8, 16, 32, 64]
     assert shown_steps(64, 12) == [1, 2, 4, 8, 12, 16, 32, 64]
     assert shown_steps(20, 8) == [1, 2, 4, 8, 16, 20]
     assert (shown_steps(1, 8), shown_steps(3, 8)) == ([1], [1, 2, 3])
+    assert default_steps(16, grid(15, 15), grid(15, 15)) == default_steps(16, grid(7, 7), grid(15, 15)) == 32
+    assert default_steps(16, grid(31, 31), grid(15, 15)) == 96
+    assert default_steps(4, grid(1, 40), grid(1, 20)) == 8  # a longer text is no larger board
+    assert default_steps(4, Shape(seq_len=9, vocab_size=6), grid(1, 9)) == 8
 
 
-def test_one_pass_whoever_looks_on(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_pass_whoever_looks_on(trained, monkeypatch):
     """What every evaluation measures shares T steps, but for the boards that are shown."""
     monkeypatch.delitem(CONSUMERS, Boards)
     model, data = trained
@@ -78,7 +80,7 @@ def test_one_pass_whoever_looks_on(trained: Trained, monkeypatch: pytest.MonkeyP
     assert not any(consumer.cost for consumer in consumers)
 
 
-def test_rules_are_asked_again_where_one_cell_changed(sudoku_4x4: Path) -> None:
+def test_rules_are_asked_again_where_one_cell_changed(sudoku_4x4):
     """Answers that differ in a cell from step to step, against the rules asked of each one."""
     data = PuzzleData(sudoku_4x4, "test")
     evaluator = evaluator_of(None, data, 6, 50)
@@ -98,8 +100,7 @@ def test_rules_are_asked_again_where_one_cell_changed(sudoku_4x4: Path) -> None:
     assert len(set(map(tuple, expected))) >= 4
 
 
-def test_puzzles_without_a_scored_cell_are_left_out_and_counted(trained: Trained) -> None:
-    """As if they were not there, in every figure; with a warning, and a refusal where nothing is left."""
+def test_puzzles_without_a_scored_cell_are_left_out_and_counted(trained):
     model, data = trained
     left_out = [0, 5, 6, len(data) - 1]
     data.labels = data.labels.clone()
@@ -124,17 +125,17 @@ def test_puzzles_without_a_scored_cell_are_left_out_and_counted(trained: Trained
 class Part(World):
     """One of two processes, alone: what it would send is what it has."""
 
-    def collect(self, items: list[Any]) -> list[Any]:
+    def collect(self, items):
         return items
 
 
-def test_two_processes_keep_what_one_does(trained: Trained) -> None:
+def test_two_processes_keep_what_one_does(trained):
     """Each its portion, none twice: joined, the columns of one process; sums over batches add up to its sums."""
     whole = replace(evaluator_of(*trained, 3, 2), likelihood="stablemax")
     assert {"exact", "valid", "q", "loss"} <= parts_join(whole)
 
 
-def parts_join(whole: Evaluator) -> set[str]:
+def parts_join(whole):
     """Whether two processes keep what one does; the names of the columns."""
     with torch.no_grad():
         seen = [
@@ -151,8 +152,7 @@ def parts_join(whole: Evaluator) -> set[str]:
     return set(one)
 
 
-def test_what_is_random_comes_from_the_seed(trained: Trained) -> None:
-    """Twice the same figures, another seed others; the caller's stream goes on as if nothing had been drawn."""
+def test_what_is_random_comes_from_the_seed(trained):
     _, data = trained
     model = small(data.shape, initial="random")
     torch.manual_seed(7)
@@ -167,7 +167,7 @@ def test_what_is_random_comes_from_the_seed(trained: Trained) -> None:
     assert found[0] != found[2]
 
 
-def test_studies_are_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_studies_are_asked_for_by_name(monkeypatch):
     monkeypatch.setitem(STUDIES, "tries", Study("more tries", argument=r"\d+"))
     monkeypatch.setitem(STUDIES, "norms", Study("how large states are"))
     assert EvaluationConfig().asked == {}
@@ -177,18 +177,7 @@ def test_studies_are_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
             EvaluationConfig(studies=wrong)
 
 
-def test_larger_boards_have_more_steps_where_none_are_asked_for() -> None:
-    def grid(rows: int, columns: int) -> Shape:
-        return Shape(seq_len=rows * columns, vocab_size=6, structure=Structure(grid=(rows, columns)))
-
-    assert default_steps(16, grid(15, 15), grid(15, 15)) == 32
-    assert default_steps(16, grid(7, 7), grid(15, 15)) == 32
-    assert default_steps(16, grid(31, 31), grid(15, 15)) == 96
-    assert default_steps(4, grid(1, 40), grid(1, 20)) == 8  # a longer text is no larger board
-    assert default_steps(4, Shape(seq_len=9, vocab_size=6), grid(1, 9)) == 8
-
-
-def test_the_head_is_read_where_a_loss_trains_it() -> None:
+def test_the_head_is_read_where_a_loss_trains_it():
     """Under Q-learning it is compared with going on; of the q of exactness alone it is the trained probability."""
     off = {"rollout.halting": "none"}
     for changes, trained in (({}, "bce"), (off, "none"), (off | {"loss.weights.q_halt": 0}, None)):
@@ -199,14 +188,13 @@ def test_the_head_is_read_where_a_loss_trains_it() -> None:
     assert halt_signal(both, None) is exact_logit(both, None) is None
 
 
-def columns(model: Reasoner, data: PuzzleData, batch_size: int, **settings: Any) -> Columns:
+def columns(model, data, batch_size, **settings):
     evaluator = evaluator_of(model, data, 3, batch_size, **settings)
     with torch.no_grad(), evaluator.own_randomness():
         return evaluator.observe(consumers_of(evaluator))[0]
 
 
-def test_boards_show_the_pass(sudoku_4x4: Path) -> None:
-    """Every puzzle has random numbers of its own: two cells of one token begin apart."""
+def test_boards_show_the_pass(sudoku_4x4):
     data = PuzzleData(sudoku_4x4, "test")
     model = small(data.shape, torch.float64, initial="random").eval()
     evaluator = evaluator_of(model, data, 3, 50)
@@ -219,7 +207,7 @@ def test_boards_show_the_pass(sudoku_4x4: Path) -> None:
         assert all(right) == board["solved"]
 
 
-def test_a_stream_is_of_the_seed_the_purpose_and_the_puzzle() -> None:
+def test_a_stream_is_of_the_seed_the_purpose_and_the_puzzle():
     z = torch.zeros(2, 5, 4, dtype=torch.float64)
     first = PuzzleSeeds(torch.tensor([3, 8]), 0, 1).normal(z)
     assert first.dtype == z.dtype
@@ -228,26 +216,12 @@ def test_a_stream_is_of_the_seed_the_purpose_and_the_puzzle() -> None:
         assert (other.normal(z) != first).all()
 
 
-def test_batches_of_one_shape_change_nothing(trained: Trained) -> None:
-    """Batches of equal size, the last one filled up; what fills it is seen by nobody."""
-    model, data = trained
-    plain = evaluator_of(model, data, 4, 5)
-    rows = counting(model)
-    seen = [evaluate(each, consumers_of(each)) for each in (plain, replace(plain, fill=True))]
-    filled = rows[len(rows) // 2 :]
-    assert len(data) % 5
-    assert len({*filled[: 4 * -(-len(data) // 5)]}) == 1
-    for name in ("exact_by_step", "valid_by_step", "puzzles", "boards"):
-        assert seen[0][name] == seen[1][name]
-    np.testing.assert_allclose(seen[0]["loss_by_step"], seen[1]["loss_by_step"], rtol=1e-6)
-
-
-def test_compiled_networks_read_what_eager_ones_read(trained: Trained) -> None:
+def test_compiled_networks_read_what_eager_ones_read(trained):
     """One graph for the pass; drawings, whose shapes are their own, make none."""
     read_by_one_graph(*trained)
 
 
-def read_by_one_graph(model: Any, data: PuzzleData, **asked: Any) -> None:
+def read_by_one_graph(model, data, **asked):
     eager, compiled = (replace(evaluator_of(model, data, 4, 5, **asked), fill=fill) for fill in (False, True))
     expected = evaluate(eager, consumers_of(eager))
     torch._dynamo.reset()

@@ -46,7 +46,7 @@ DECLARED = [  # what else needs declared puzzles: a preset, a set of them, a mix
 ]
 
 
-def package_without(folder: Path, *names: str) -> Path:
+def package_without(folder, *names):
     """The package below `folder`, its files linked, without some extensions."""
     for package in ("reason", "datasets_gen"):
         for file in (ROOT / package).rglob("*"):
@@ -80,7 +80,7 @@ json.dump(done, sys.stdout)
 """
 
 
-def check(package: Path, folder: Path, sudoku_4x4: Path, *names: str) -> None:
+def check(package, folder, sudoku_4x4, *names):
     """All commands in one process, which imports torch once."""
     folder.mkdir()
     shutil.copytree(sudoku_4x4, folder / "whole")
@@ -112,7 +112,7 @@ def check(package: Path, folder: Path, sudoku_4x4: Path, *names: str) -> None:
         assert status == 0 or line == text.splitlines()[-1]  # what works without it says more after it
 
 
-def test_the_core_does_without_any_extension(tmp_path: Path, sudoku_4x4: Path) -> None:
+def test_the_core_does_without_any_extension(tmp_path, sudoku_4x4):
     names = {*plugins.extensions(), *of_sets.extensions()}
     assert LACKING.keys() == names
     check(package_without(tmp_path / "package", *names), tmp_path / "work", sudoku_4x4, *names)
@@ -120,5 +120,5 @@ def test_the_core_does_without_any_extension(tmp_path: Path, sudoku_4x4: Path) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LACKING)
-def test_the_core_does_without_this_extension(name: str, tmp_path: Path, sudoku_4x4: Path) -> None:
+def test_the_core_does_without_this_extension(name, tmp_path, sudoku_4x4):
     check(package_without(tmp_path / "package", name), tmp_path / "work", sudoku_4x4, name)

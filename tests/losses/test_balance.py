@@ -2,9 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ import torch
 from conftest import trainer_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 
 from reason.config.overrides import override
 from reason.config.schema import Config
@@ -28,38 +26,34 @@ NAMES = ["lm", "q_halt", "equil_z", "rep_z"]
 THREE = LossConfig(weights=LossWeights(lm=1, q_halt=0.5, equil_z=1, rep_z=1e3))
 
 
-def balancer(loss: LossConfig = THREE, **settings: object) -> AlgGradNorm:
+def balancer(loss=THREE, **settings):
     return AlgGradNorm(Config(loss=loss, balance=BalanceConfig(kind="alg-grad-norm", **settings)), CPU)
 
 
 class Toy:
     """L_n = s_n·(a_n·w) + b_n: gradients of known norm s_n, values that can be set apart."""
 
-    def __init__(self, slopes: Sequence[float]):
+    def __init__(self, slopes):
         self.w = nn.Parameter(torch.ones(len(slopes)))
         self.slopes = slopes
 
-    def terms(self, losses: Sequence[float] | None = None) -> dict[str, Tensor]:
+    def terms(self, losses=None):
         losses = [1.0] * len(self.slopes) if losses is None else losses
         return {
             name: slope * (self.w[i] - self.w[i].detach()) + loss
             for i, (name, slope, loss) in enumerate(zip(NAMES, self.slopes, losses, strict=True))
         }
 
-    def gradient(self, loss: Tensor) -> list[Tensor]:
+    def gradient(self, loss):
         return unscaled_gradient(loss, [self.w])
 
 
-@pytest.mark.parametrize(
-    ("settings", "slopes", "later", "shares", "rel"),
-    [
-        ({"alpha": 0}, [1e-3, 5.0, 0.2, 300.0], [1.0] * 4, [1, 1, 1], 1e-3),
-        ({"alpha": 0, "targets": {"lm": 10}}, [1.0, 5.0, 0.2, 30.0], [1.0] * 4, [0.1] * 3, 1e-3),
-        ({"alpha": 1}, [1.0] * 4, [1.0, 0.5, 0.25, 0.25], [0.5, 0.25, 0.25], 1e-2),
-    ],
-    ids=["equal norms", "a target of ten", "slow terms get more"],
-)
-def test_norms_settle(settings: dict, slopes: list[float], later: list[float], shares: list[float], rel: float) -> None:
+@pytest.mark.parametrize(("settings", "slopes", "later", "shares", "rel"), [
+    ({"alpha": 0}, [1e-3, 5.0, 0.2, 300.0], [1.0] * 4, [1, 1, 1], 1e-3),
+    ({"alpha": 0, "targets": {"lm": 10}}, [1.0, 5.0, 0.2, 30.0], [1.0] * 4, [0.1] * 3, 1e-3),
+    ({"alpha": 1}, [1.0] * 4, [1.0, 0.5, 0.25, 0.25], [0.5, 0.25, 0.25], 1e-2),
+], ids=["equal norms", "a target of ten", "slow terms get more"])  # fmt: skip
+def test_norms_settle(settings, slopes, later, shares, rel):
     """Under α = 1 the term that fell least has the largest r, and in the end the largest G."""
     toy, found = Toy(slopes), balancer(**settings)
     for step in range(300):
@@ -76,9 +70,7 @@ def test_norms_settle(settings: dict, slopes: list[float], later: list[float], s
     alpha=st.sampled_from([0.0, 0.5, 1.0, 1.5]),
     rho=st.sampled_from([0.0, 0.9]),
 )
-def test_updates_equal_the_papers_equations(
-    slopes: list[float], losses: list[list[float]], alpha: float, rho: float
-) -> None:
+def test_updates_equal_the_papers_equations(slopes, losses, alpha, rho):
     toy, found = Toy(slopes), balancer(alpha=alpha, targets={"lm": 2})
     found.RHO = rho
     expected = [1.0] * 4
@@ -88,7 +80,7 @@ def test_updates_equal_the_papers_equations(
         np.testing.assert_allclose(found.weight.numpy(), expected, rtol=2e-3)
 
 
-def test_inactive_terms_keep_their_weight_and_leave_the_means() -> None:
+def test_inactive_terms_keep_their_weight_and_leave_the_means():
     """A satisfied ReLU term (loss and gradient 0), a term without gradient, one that is not evaluated."""
     found = balancer(alpha=0)
     found.RHO = 0
@@ -115,7 +107,7 @@ def test_inactive_terms_keep_their_weight_and_leave_the_means() -> None:
     [(2, 0.25, ((0, 8), (1, 8), (2, 7))), (4, AlgGradNorm.RESET_BLEND, ((0, 8), (3, 8), (5, 6), (6, 6), (9, 5)))],
     ids=["softly", "at the next update"],
 )
-def test_the_reference_is_reset(every: int, blend: float, course: Sequence[tuple[int, float]]) -> None:
+def test_the_reference_is_reset(every, blend, course):
     """λ is not moved at every step: the reset that fell due between two updates is made at the second, once."""
     toy, found = Toy([1.0] * 4), balancer()
     found.RESET_EVERY, found.RESET_BLEND = every, blend
@@ -125,7 +117,7 @@ def test_the_reference_is_reset(every: int, blend: float, course: Sequence[tuple
 
 
 @given(window=st.integers(1, 64), supervision_steps=st.integers(1, 24))
-def test_every_m_is_measured_equally_often(window: int, supervision_steps: int) -> None:
+def test_every_m_is_measured_equally_often(window, supervision_steps):
     """One step of each window; over lcm(window, N_super) windows each m = 1 … N_super as often as any other."""
     windows = math.lcm(window, supervision_steps)
     chosen = [index for index in range(windows * window) if measured(index, window, supervision_steps)]
@@ -134,7 +126,7 @@ def test_every_m_is_measured_equally_often(window: int, supervision_steps: int) 
     assert seen == dict.fromkeys(range(1, supervision_steps + 1), windows // supervision_steps)
 
 
-def test_a_schedule_acts_on_the_target() -> None:
+def test_a_schedule_acts_on_the_target():
     late = ScheduleConfig(points=((0, 0), (0.05, 0.5)))
     found = balancer(THREE.model_copy(update={"schedules": {"rep_z": late}}), alpha=0)
     toy = Toy([1.0, 2.0, 3.0, 4.0])
@@ -146,11 +138,11 @@ def test_a_schedule_acts_on_the_target() -> None:
     assert metrics["norm/rep_z"] == pytest.approx(0.5 * metrics["norm/lm"], rel=1e-3)
 
 
-def test_loss_scaling_changes_no_gradient_and_saves_small_ones() -> None:
+def test_loss_scaling_changes_no_gradient_and_saves_small_ones():
     """A gradient of 1e-9 vanishes in fp16 on its way, unless the loss is scaled; the result is unscaled."""
     w = nn.Parameter(torch.full((4,), 1.0))
 
-    def loss() -> Tensor:
+    def loss():
         return ((w.half() * 1.0).float() * 1e-9).sum()
 
     assert unscaled_gradient(loss(), [w])[0].abs().sum() == 0
@@ -163,7 +155,7 @@ EIGHT = {f"loss.weights.{name}": weight for name, weight in WEIGHTS.items()}
 EIGHT |= {"balance.kind": "alg-grad-norm", "model.noise": "additive", "training.log_every": "1"}
 
 
-def test_a_training_with_all_eight_terms_and_a_frozen_embedding(tiny: Config, tmp_path: Path) -> None:
+def test_a_training_with_all_eight_terms_and_a_frozen_embedding(tiny, tmp_path):
     """After three quarters of the four steps rep x has no gradient, keeps λ, and training goes on."""
     changes = EIGHT | {"optimizer.freeze_embedding_after": "0.75", "rollout.grad_steps": "2", "training.steps": "4"}
     config = override(tiny, changes | {"rollout.accum_steps": "2", "rollout.carry": "same-batch"})

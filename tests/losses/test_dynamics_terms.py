@@ -1,7 +1,6 @@
 """Each loss against naive float64 versions, finite differences, and maps whose answer is known."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,6 @@ import reference
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from datasets_gen.maze import Maze
 from reason.losses import stability
@@ -27,7 +25,7 @@ from reason.rollout import Unroll
 LIKELIHOODS = ["softmax", "stablemax", "stablemax3", "stablemax5"]
 
 
-def of_logits(logits: Tensor, labels: Tensor, active: Tensor | None = None, **more: object) -> Unroll:
+def of_logits(logits, labels, active=None, **more):
     rows = len(labels)
     readout = Readout(logits, more.pop("q_halt", None), more.pop("q_continue", None))
     active = torch.ones(rows, dtype=torch.bool) if active is None else active
@@ -36,7 +34,7 @@ def of_logits(logits: Tensor, labels: Tensor, active: Tensor | None = None, **mo
     return Unroll(None, batch, None, (), (readout,), active, last, **more)
 
 
-def sample(rows: int = 3, cells: int = 5, tokens: int = 4) -> tuple[Tensor, Tensor]:
+def sample(rows=3, cells=5, tokens=4):
     logits = 3 * torch.randn(rows, cells, tokens, dtype=torch.float64)
     labels = torch.randint(0, tokens, (rows, cells))
     labels[0, :2] = IGNORE
@@ -44,7 +42,7 @@ def sample(rows: int = 3, cells: int = 5, tokens: int = 4) -> tuple[Tensor, Tens
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
-def test_lm_equals_the_reference_and_its_gradient_finite_differences(likelihood: str) -> None:
+def test_lm_equals_the_reference_and_its_gradient_finite_differences(likelihood):
     logits, labels = sample()
     expected = reference.lm_loss(logits.numpy(), labels.numpy(), likelihood)
     assert lm_loss(of_logits(logits, labels), likelihood, "row").item() == pytest.approx(expected, rel=1e-6)
@@ -54,7 +52,7 @@ def test_lm_equals_the_reference_and_its_gradient_finite_differences(likelihood:
 
 @settings(max_examples=50)
 @given(x=st.floats(-30, 30), degree=st.sampled_from([1, 3, 5]))
-def test_stablemax_weight(x: float, degree: int) -> None:
+def test_stablemax_weight(x, degree):
     weight = stablemax_weight(torch.tensor(x, dtype=torch.float64), degree)
     assert weight.item() == pytest.approx(reference.stablemax_weight(x, degree), rel=1e-12)
     assert weight > 0
@@ -62,15 +60,7 @@ def test_stablemax_weight(x: float, degree: int) -> None:
     assert (weight * mirrored).item() == pytest.approx(1)  # s(x) s(−x) = 1
 
 
-def test_rows_without_labels_and_masked_rows_count_nothing() -> None:
-    logits, labels = sample()
-    labels[1] = IGNORE
-    active = torch.tensor([True, True, False])
-    alone = lm_loss(of_logits(logits[:1], labels[:1]), "stablemax", "row")
-    assert lm_loss(of_logits(logits, labels, active), "stablemax", "row").item() == pytest.approx(alone.item() / 3)
-
-
-def test_the_mean_over_tokens_is_torchs() -> None:
+def test_the_mean_over_tokens_is_torchs_and_that_over_rows_leaves_rows_without_labels_out():
     """STARS' code: F.cross_entropy over all labelled tokens of the batch; rows with more labels weigh more."""
     logits, labels = sample()
     found = lm_loss(of_logits(logits, labels), "softmax", "token").item()
@@ -79,6 +69,9 @@ def test_the_mean_over_tokens_is_torchs() -> None:
     some = lm_loss(of_logits(logits, labels, torch.tensor([True, False, True])), "softmax", "token").item()
     cells = cell_loss(logits, labels, "softmax")
     assert some == pytest.approx((cells[[0, 2]].sum() / (labels != IGNORE).sum()).item())
+    labels[1], active = IGNORE, torch.tensor([True, True, False])
+    alone = lm_loss(of_logits(logits[:1], labels[:1]), "stablemax", "row").item()
+    assert lm_loss(of_logits(logits, labels, active), "stablemax", "row").item() == pytest.approx(alone / 3)
 
 
 @pytest.mark.parametrize(
@@ -86,19 +79,17 @@ def test_the_mean_over_tokens_is_torchs() -> None:
     [([1, 1, 0], [1, 0, 0], [0.3, -1.2, 5.0], [1, 0, 1]), ([IGNORE, 1], [0, 0], [0.3, -1.2], [1, 0])],
     ids=["labelled", "a row without a label"],
 )
-def test_halt_loss_is_the_bce_of_being_exact(labels: list, answers: list, halt: list, exact: list) -> None:
+def test_halt_loss_is_the_bce_of_being_exact(labels, answers, halt, exact):
     """A row without a label counts as exact, as in the authors' code: none of its cells is wrong."""
     logits = torch.nn.functional.one_hot(torch.tensor(answers)[:, None], 2).float()
     seen = of_logits(logits, torch.tensor(labels)[:, None], q_halt=torch.tensor(halt))
     assert halt_loss(seen).item() == pytest.approx(np.mean(list(map(reference.bce, halt, exact))), rel=1e-5)
 
 
-def test_q_continue_bootstraps_from_one_step_further() -> None:
+def test_q_continue_bootstraps_from_one_step_further():
     """HRM eq. 9: the last step's target is σ(q'_halt), an earlier one's σ(max(q'_halt, q'_continue))."""
     q_continue = torch.tensor([0.5, 0.5, -2.0])
-    further = Readout(
-        torch.zeros(3, 1, 2), q_halt=torch.tensor([1.0, 1.0, -3.0]), q_continue=torch.tensor([2.0, 2.0, -4.0])
-    )
+    further = Readout(torch.zeros(3, 1, 2), torch.tensor([1.0, 1.0, -3.0]), torch.tensor([2.0, 2.0, -4.0]))
     said = {"q_halt": torch.zeros(3), "q_continue": q_continue, "last": torch.tensor([True, False, False])}
     seen = of_logits(torch.zeros(3, 1, 2), torch.zeros(3, 1, dtype=torch.long), **said, next_readout=further)
     targets = [1 / (1 + math.exp(-q)) for q in (1.0, 2.0, -3.0)]
@@ -113,22 +104,20 @@ ALL = None
 
 
 @pytest.fixture
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+def exact(monkeypatch):
     """The diagonal itself in place of Hutchinson's estimate."""
 
-    def diagonal(f: Callable, z: Tensor, probes: int, product: Callable) -> Tensor:
+    def diagonal(f, z, probes, product):
         return reference.full_jacobian(f, z).diagonal(dim1=1, dim2=2).reshape(z.shape)
 
     monkeypatch.setattr(stability, "estimated_diagonal", diagonal)
 
 
-def made(**changes: object) -> RecursiveModel:
+def made(**changes):
     return RecursiveModel(SMALL.model_copy(update=changes), Shape(seq_len=3, vocab_size=5), torch.float64).double()
 
 
-def unrolled(
-    model: RecursiveModel, rows: int = 3, active: Tensor | None = None, tokens: Tensor | None = None
-) -> Unroll:
+def unrolled(model, rows=3, active=None, tokens=None):
     """One real supervision step of `model` on puzzles, random ones unless given."""
     tokens = torch.randint(0, 5, (rows, 3)) if tokens is None else tokens
     rows = len(tokens)
@@ -140,15 +129,14 @@ def unrolled(
     return Unroll(model, batch, x, (state,), (model.readout(state, x),), active, ~everyone)
 
 
-def naive_network(model: RecursiveModel, h: np.ndarray) -> np.ndarray:
-    """F(h) of one puzzle."""
+def naive_network(model, h):
     c = model.config
     w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
     rotary = c.positions == "rotary"
     return reference.network(h, w, "f_l", c.num_layers, c.repeats, c.num_heads, rotary, reference.silu)
 
 
-def naive_jacobian(model: RecursiveModel, h: np.ndarray, step: float = 1e-5) -> np.ndarray:
+def naive_jacobian(model, h, step=1e-5):
     """∂F/∂h (K, K) by central differences of the naive network."""
     columns = []
     for k in range(h.size):
@@ -161,7 +149,7 @@ KINDS = [{}, {"mixer": "attention", "positions": "rotary"}, {"initial": "input"}
 
 
 @pytest.mark.parametrize("changes", KINDS)
-def test_equilibrium_equals_the_reference(changes: dict[str, object]) -> None:
+def test_equilibrium_equals_the_reference(changes):
     seen = unrolled(made(**changes), active=torch.tensor([True, False, True]))
     state, x = seen.states[-1], seen.context.x.detach().numpy()
     z_h, z_l = (z.detach().numpy() for z in state)
@@ -172,7 +160,7 @@ def test_equilibrium_equals_the_reference(changes: dict[str, object]) -> None:
         assert loss(seen).item() == pytest.approx(expected, rel=1e-4)
 
 
-def test_equilibrium_pulls_the_map_and_its_argument_but_not_what_it_is_held_against() -> None:
+def test_equilibrium_pulls_the_map_and_its_argument_but_not_what_it_is_held_against():
     seen = unrolled(made())
     x = seen.context.x.detach().requires_grad_()
     context = replace(seen.context, x=x)
@@ -185,7 +173,7 @@ def test_equilibrium_pulls_the_map_and_its_argument_but_not_what_it_is_held_agai
     assert seen.model.tokens.weight.grad.abs().sum() > 0  # through the step that led to z_H
 
 
-def expanding(model: RecursiveModel, active: Tensor | None = None, rows: int = 3) -> Unroll:
+def expanding(model, active=None, rows=3):
     """Traces below 1 at the puzzles and, near the origin, above 1 at the states: both Routh-Hurwitz terms count."""
     with torch.no_grad():
         model.f_l.output.mul_(3)
@@ -195,7 +183,7 @@ def expanding(model: RecursiveModel, active: Tensor | None = None, rows: int = 3
 
 @pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("changes", KINDS[:2])
-def test_routh_hurwitz_equals_the_reference(changes: dict[str, object]) -> None:
+def test_routh_hurwitz_equals_the_reference(changes):
     seen = expanding(made(**changes), active=torch.tensor([True, False, True]))
     model = seen.model
     z_h, z_l = (z.detach().numpy() for z in seen.states[-1])
@@ -207,15 +195,14 @@ def test_routh_hurwitz_equals_the_reference(changes: dict[str, object]) -> None:
         assert loss(seen, ALL).item() == pytest.approx(expected, rel=1e-3)
 
 
-def test_routh_hurwitz_moves_the_point_too() -> None:
-    """Gradients pass through x̂, and through the step that led to the state."""
+def test_routh_hurwitz_moves_the_point_too():
     for loss in (rh_stable_z, rh_unstable_x):
         seen = expanding(made())
         loss(seen, ALL).backward()
         assert seen.model.tokens.weight.grad.abs().sum() > 0
 
 
-def in_a_larger_maze() -> list[Unroll]:
+def in_a_larger_maze():
     """A step of one model on mazes of 3×3, and on the same inside walled ones of 7×7."""
     settings = {"mixer": "local", "puzzle_emb_len": 0, "initial": "input", "q_from": "mean"}
     small, large = (Shape(seq_len=n * n, vocab_size=6, structure=Maze(n).structure) for n in (3, 7))
@@ -227,14 +214,13 @@ def in_a_larger_maze() -> list[Unroll]:
 
 
 @pytest.mark.usefixtures("exact")
-def test_cells_beyond_the_edge_do_not_count() -> None:
-    """A maze has the same traces inside a larger walled one."""
+def test_cells_beyond_the_edge_do_not_count():
     alone, inside = ([loss(seen, ALL).item() for loss in (rh_stable_z, rh_unstable_x)] for seen in in_a_larger_maze())
     assert inside == pytest.approx(alone, rel=1e-3)
 
 
 @pytest.mark.usefixtures("exact")
-def test_some_rows_stand_for_all() -> None:
+def test_some_rows_stand_for_all():
     seen = expanding(made(), rows=4)
     halves = [
         replace(
@@ -258,7 +244,7 @@ def test_some_rows_stand_for_all() -> None:
     (rh_unstable_x, (ALL,)),
     (rh_stable_z, (ALL,)),
 ])  # fmt: skip
-def test_the_gradient_of_terms_with_a_map_is_a_finite_difference(loss, more: tuple) -> None:
+def test_the_gradient_of_terms_with_a_map_is_a_finite_difference(loss, more):
     """Of the term's own map, near the origin, where both Routh-Hurwitz terms count.
 
     The float32 statistics of rms_norm would drown the differences that a state makes.
@@ -268,7 +254,7 @@ def test_the_gradient_of_terms_with_a_map_is_a_finite_difference(loss, more: tup
     start, direction = weight.detach().clone(), torch.randn_like(weight)
     states = (RecursiveState(*(z.detach() for z in seen.states[-1])),)
 
-    def value(step: float) -> Tensor:
+    def value(step):
         torch.manual_seed(7)  # the same probes each time
         weight.data = start + step * direction
         return loss(replace(seen, context=seen.context.detach(), states=states), *more)
@@ -280,13 +266,13 @@ def test_the_gradient_of_terms_with_a_map_is_a_finite_difference(loss, more: tup
 
 
 @pytest.mark.parametrize(("loss", "part"), [(repulsion_x, None), (repulsion_z, 0)])
-def test_repulsion_equals_the_reference_without_the_prefix(loss, part: int | None) -> None:
+def test_repulsion_equals_the_reference_without_the_prefix(loss, part):
     seen = unrolled(made(puzzle_emb_len=2))
     z = seen.context.x if part is None else seen.states[-1][part]
     assert loss(seen).item() == pytest.approx(reference.repulsion(z.detach().numpy()[:, 2:]), rel=1e-9)
 
 
-def test_repulsion_of_orthogonal_rows_a_single_row_and_masked_rows_is_zero() -> None:
+def test_repulsion_of_orthogonal_rows_a_single_row_and_masked_rows_is_zero():
     z = torch.randn(3, 2, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda z: repulsion(z, torch.tensor([True, True, False])), z)
     assert repulsion(torch.eye(4).view(4, 2, 2), torch.ones(4, dtype=torch.bool)) == 0

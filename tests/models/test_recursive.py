@@ -7,10 +7,8 @@ import pytest
 import reference
 import torch
 
-from reason.context import Context
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.models.base import Batch
-from reason.models.recursive import RecursiveState
 
 SHAPE = Shape(seq_len=5, vocab_size=7, num_puzzle_identifiers=3)
 SMALL = {"hidden_size": 8, "num_heads": 2, "expansion": 1.0, "puzzle_emb_len": 2, "h_cycles": 2, "l_cycles": 3}
@@ -34,7 +32,7 @@ VARIANTS = {
 }
 
 
-def make(**changes: object) -> RecursiveModel:
+def make(**changes):
     model = RecursiveModel(RecursiveConfig(**SMALL | changes), SHAPE, torch.float64).double()
     with torch.no_grad():
         if model.puzzle_embedding is not None:
@@ -43,19 +41,18 @@ def make(**changes: object) -> RecursiveModel:
     return model
 
 
-def batch(rows: int = 3) -> Batch:
+def batch(rows=3):
     inputs = torch.randint(0, SHAPE.vocab_size, (rows, SHAPE.seq_len))
     return Batch(inputs, inputs.clone(), torch.arange(rows) % SHAPE.num_puzzle_identifiers)
 
 
-def begun(**changes: object) -> tuple[RecursiveModel, RecursiveState, Context]:
-    """A model, its initial state and the context of some puzzles."""
+def begun(**changes):
     model = make(**changes)
     context = model.encode(batch())
     return model, model.initial_state(context), context
 
 
-def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> dict[str, np.ndarray]:
+def naive_step(model, inputs, identifier):
     """One supervision step of one puzzle from the initial state, straight from docs/math.md §1."""
     c = model.config
     w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
@@ -73,10 +70,10 @@ def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> di
         z_h, z_l = (np.tile(w[name], (len(x), 1)) for name in ("initial_h", "initial_l"))
     act = reference.silu if c.activation == "silu" else np.tanh
 
-    def network(h: np.ndarray, name: str) -> np.ndarray:
+    def network(h, name):
         return reference.network(h, w, name, c.num_layers, c.repeats, c.num_heads, c.positions == "rotary", act)
 
-    def move(z: np.ndarray, f: np.ndarray) -> np.ndarray:
+    def move(z, f):
         return z + c.dt * (f - z)
 
     if c.states == 1:
@@ -97,7 +94,7 @@ def naive_step(model: RecursiveModel, inputs: np.ndarray, identifier: int) -> di
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
-def test_step_equals_the_naive_loop(changes: dict[str, object]) -> None:
+def test_step_equals_the_naive_loop(changes):
     model, puzzles = make(**changes), batch()
     x = model.encode(puzzles)
     state = model.step(model.initial_state(x), x)
@@ -111,7 +108,7 @@ def test_step_equals_the_naive_loop(changes: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
-def test_every_variant_trains_every_weight(changes: dict[str, object]) -> None:
+def test_every_variant_trains_every_weight(changes):
     model, start, x = begun(**changes)
     out = model.readout(model.step(start, x), x)
     (out.logits.square().mean() + out.q_halt.sum()).backward()
@@ -125,16 +122,16 @@ def test_every_variant_trains_every_weight(changes: dict[str, object]) -> None:
     ("all-cycles", [True] * 8),
     *((k, [False] * (8 - k) + [True] * k) for k in (1, 5, 8)),
 ])  # fmt: skip
-def test_gradient_reach(gradient: str | int, expected: list[bool]) -> None:
+def test_gradient_reach(gradient, expected):
     """Which network calls of one supervision step carry a gradient, in order."""
     model, start, x = begun(gradient=gradient)
-    calls: list[bool] = []
+    calls = []
     model.f_l.register_forward_hook(lambda *_: calls.append(torch.is_grad_enabled()))
     model.step(start, x)
     assert calls == expected
 
 
-def test_random_initial_states_are_draws_of_their_own() -> None:
+def test_random_initial_states_are_draws_of_their_own():
     """Of every row, and of the high and the low state where there are two."""
     _, (z_h, z_l), _ = begun(initial="random", states=2)
     for a, b in ((z_h, z_l), (z_h[0], z_h[1])):
@@ -144,7 +141,7 @@ def test_random_initial_states_are_draws_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("changes", [{}, {"states": 1}, {"equation": "averaged"}])
-def test_the_path_has_every_call_and_ends_with_the_step(changes: dict[str, object]) -> None:
+def test_the_path_has_every_call_and_ends_with_the_step(changes):
     """N_H·(N_L + 1) states, z_H still until the last of a cycle; under the averaged equation one a cycle."""
     model, start, x = begun(**changes)
     path = model.path(start, x)
@@ -156,7 +153,7 @@ def test_the_path_has_every_call_and_ends_with_the_step(changes: dict[str, objec
 
 
 @pytest.mark.parametrize("substeps", [1, 3])
-def test_the_averaged_equation_is_its_euler_steps(substeps: int) -> None:
+def test_the_averaged_equation_is_its_euler_steps(substeps):
     """CMM eq. 18 and 19: z_L at full speed, z_H at 1/N_L of it, both from the same point, for N_L·Δt a cycle."""
     model, start, x = begun(equation="averaged", dt=0.5, substeps=substeps, separate_networks=True)
     z_h, z_l = start
@@ -168,7 +165,7 @@ def test_the_averaged_equation_is_its_euler_steps(substeps: int) -> None:
 
 
 @pytest.mark.parametrize("states", [1, 2])
-def test_the_input_state_is_x_where_the_readout_looks(states: int) -> None:
+def test_the_input_state_is_x_where_the_readout_looks(states):
     model, start, x = begun(states=states)
     z_h, z_l = model.input_state(x)
     assert z_h is x.x
@@ -177,7 +174,7 @@ def test_the_input_state_is_x_where_the_readout_looks(states: int) -> None:
 
 @pytest.mark.parametrize("kind", ["f_h", "cycle", "step"])
 @pytest.mark.parametrize("states", [1, 2])
-def test_maps_move_the_state_as_the_step_does(kind: str, states: int) -> None:
+def test_maps_move_the_state_as_the_step_does(kind, states):
     model, state, x = begun(states=states, separate_networks=states == 2)
     move, point = model.map(state, x, kind)
     if kind == "f_h":

@@ -1,46 +1,42 @@
 """Models that read a puzzle's structure: what they must be equivariant to, and the sizes that they serve."""
 
-from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from evaluators import begun
-from torch import Tensor
 
 from datasets_gen.maze import Maze
-from datasets_gen.puzzles import Puzzle
 from datasets_gen.structure import Structure
 from datasets_gen.sudoku import Sudoku
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig, build_model
-from reason.models.base import ModelConfig, Reasoner, Shape
+from reason.models.base import Shape
 
 GROUPS = {"mixer": "groups", "positions": "none", "hidden_size": 8, "num_heads": 1, "expansion": 2}
 SYMBOLS = GROUPS | {"symbols": True}
 OPEN = SYMBOLS | {"open_only": True}
 LOCAL = GROUPS | {"mixer": "local"}
 ROTARY = GROUPS | {"mixer": "attention", "positions": "rotary-2d", "num_heads": 2}
-RECURSIVE: dict[str, Any] = {"puzzle_emb_len": 0, "h_cycles": 2, "l_cycles": 2, "q_from": "mean"}
+RECURSIVE = {"puzzle_emb_len": 0, "h_cycles": 2, "l_cycles": 2, "q_from": "mean"}
 
 
-def shape(puzzle: Puzzle) -> Shape:
+def shape(puzzle):
     return Shape(seq_len=puzzle.seq_len, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
 
 
-FAMILIES: dict[str, Callable[[dict[str, Any]], ModelConfig]] = {  # tests of extensions add to it
+FAMILIES = {  # tests of extensions add to it
     "recursive": lambda settings: RecursiveConfig(**RECURSIVE | settings)
 }
 
 
 @pytest.fixture
-def family() -> str:
+def family():
     return "recursive"
 
 
-def make(family: str, puzzle: Puzzle, settings: dict[str, Any]) -> Reasoner:
+def make(family, puzzle, settings):
     torch.manual_seed(1)
     model = build_model(FAMILIES[family](settings), shape(puzzle), torch.float64).double().eval()
     for name, parameter in model.named_parameters():
@@ -50,7 +46,7 @@ def make(family: str, puzzle: Puzzle, settings: dict[str, Any]) -> Reasoner:
 
 
 @torch.no_grad()
-def run(model: Reasoner, tokens: Tensor, steps: int = 2) -> tuple[Tensor, Tensor | None]:
+def run(model, tokens, steps=2):
     """Logits and q after some steps."""
     state, x = begun(model, tokens)
     for _ in range(steps):
@@ -59,16 +55,16 @@ def run(model: Reasoner, tokens: Tensor, steps: int = 2) -> tuple[Tensor, Tensor
     return readout.logits, readout.q_halt
 
 
-def sudokus(puzzle: Sudoku, count: int = 3) -> Tensor:
+def sudokus(puzzle, count=3):
     return torch.randint(1, puzzle.vocab_size, (count, puzzle.seq_len))
 
 
-def close(got: Tensor, wanted: Tensor) -> None:
+def close(got, wanted):
     torch.testing.assert_close(got, wanted, atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("settings", [GROUPS, SYMBOLS, OPEN], ids=str)
-def test_moving_rows_within_bands_moves_the_logits(settings: dict[str, Any], family: str) -> None:
+def test_moving_rows_within_bands_moves_the_logits(settings, family):
     puzzle = Sudoku(6)  # boxes of 2 rows and 3 columns
     model, tokens = make(family, puzzle, settings), sudokus(puzzle)
     tokens[:, ::2] = 1  # blank
@@ -84,7 +80,7 @@ def test_moving_rows_within_bands_moves_the_logits(settings: dict[str, Any], fam
     assert (run(model, tokens[:, broken])[0] - logits[:, broken]).abs().max() > 1e-3
 
 
-def test_renaming_symbols_renames_the_logits(family: str) -> None:
+def test_renaming_symbols_renames_the_logits(family):
     puzzle = Sudoku(6)
     model, tokens = make(family, puzzle, SYMBOLS), sudokus(puzzle)
     names = torch.tensor([0, 1, 4, 2, 7, 3, 6, 5])  # padding and blank keep theirs
@@ -100,7 +96,7 @@ def test_renaming_symbols_renames_the_logits(family: str) -> None:
     assert (without[..., names] - run(make(family, puzzle, GROUPS), tokens)[0]).abs().max() > 1e-3
 
 
-def test_symbols_that_the_clues_exclude_take_no_part() -> None:
+def test_symbols_that_the_clues_exclude_take_no_part():
     """Their logits are those of the impossible, nothing that stands there changes an answer, and they stay 0."""
     puzzle = Sudoku(4)
     model, tokens = make("recursive", puzzle, OPEN | {"initial": "random"}), torch.ones(1, 16, dtype=torch.long)
@@ -119,7 +115,7 @@ def test_symbols_that_the_clues_exclude_take_no_part() -> None:
 
 
 @pytest.mark.parametrize("local", [{}, {"neighbourhood": "von-neumann"}, {"initial": "input"}], ids=str)
-def test_a_maze_inside_a_larger_walled_one_is_the_same_maze(local: dict[str, Any], family: str) -> None:
+def test_a_maze_inside_a_larger_walled_one_is_the_same_maze(local, family):
     small, large = Maze(5), Maze(9)
     model = make(family, small, LOCAL | local)
     model.add_shape(shape(large))
@@ -135,7 +131,7 @@ def test_a_maze_inside_a_larger_walled_one_is_the_same_maze(local: dict[str, Any
     assert (run(model, opened.flatten(1), 3)[0] - within).abs().max() > 1e-6, "a free cell beyond it is seen"
 
 
-def test_a_wall_among_walls_has_an_answer_and_an_ordinary_gradient() -> None:
+def test_a_wall_among_walls_has_an_answer_and_an_ordinary_gradient():
     """From a state of 0 networks without biases would keep it, and each norm at 0 multiply the gradient by 1/√ε."""
     model = make("recursive", Maze(5), LOCAL | {"initial": "input", "l_cycles": 6})
     tokens = torch.ones(1, 25, dtype=torch.long)
@@ -152,7 +148,7 @@ def test_a_wall_among_walls_has_an_answer_and_an_ordinary_gradient() -> None:
 
 
 @pytest.mark.parametrize(("neighbourhood", "initial"), [("moore", "input"), ("von-neumann", "buffer")])
-def test_walls_left_out_change_no_answer_of_a_free_cell(neighbourhood: str, initial: str) -> None:
+def test_walls_left_out_change_no_answer_of_a_free_cell(neighbourhood, initial):
     """Walls send nothing in either case; left out, they have no state, and answer that they are walls."""
     settings = LOCAL | {"neighbourhood": neighbourhood, "initial": initial}
     tokens = torch.randint(1, 5, (3, 25))
@@ -172,7 +168,7 @@ def test_walls_left_out_change_no_answer_of_a_free_cell(neighbourhood: str, init
     assert 1e-3 < size < 1e3, "a norm at 0 multiplies a gradient by 1/√ε"
 
 
-def test_attention_knows_where_a_token_stands_by_its_positions_alone() -> None:
+def test_attention_knows_where_a_token_stands_by_its_positions_alone():
     """All tokens change places: their logits do too, and no more than that, only where there are no positions."""
     swap, tokens = torch.arange(15, -1, -1), sudokus(Sudoku(4)).roll(1, 1)
     for positions in ("none", "rotary-2d"):
@@ -182,7 +178,7 @@ def test_attention_knows_where_a_token_stands_by_its_positions_alone() -> None:
 
 
 @pytest.mark.parametrize("settings", [GROUPS, SYMBOLS, LOCAL, ROTARY], ids=["groups", "symbols", "local", "rotary-2d"])
-def test_one_module_serves_several_sizes(settings: dict[str, Any], family: str) -> None:
+def test_one_module_serves_several_sizes(settings, family):
     small, large = (Sudoku(6), Sudoku(9)) if settings is SYMBOLS else (Maze(4), Maze(7))
     if settings is GROUPS:
         small, large = lines(4), lines(5)
@@ -199,14 +195,14 @@ def test_one_module_serves_several_sizes(settings: dict[str, Any], family: str) 
             close(logits, run(models[1], tokens)[0])
 
 
-def lines(size: int) -> SimpleNamespace:
+def lines(size):
     """A board of any size whose rows and columns are groups, with five tokens."""
     row, column = np.indices((size, size)).reshape(2, -1).tolist()
     structure = Structure(grid=(size, size), groups={"row": row, "column": column})
     return SimpleNamespace(seq_len=size**2, vocab_size=5, structure=structure)
 
 
-def test_what_a_model_cannot_read_it_says() -> None:
+def test_what_a_model_cannot_read_it_says():
     local = make("recursive", Maze(4), LOCAL)
     assert not local.reads(shape(Sudoku(6)))  # other tokens
     assert not local.reads(Shape(seq_len=25, vocab_size=6))  # no grid

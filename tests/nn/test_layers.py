@@ -13,13 +13,10 @@ from reason.nn.norms import rms_norm
 from reason.nn.rope import rotary_table
 
 
-def test_truncated_normal_keeps_its_deviation_after_the_cut() -> None:
+def test_truncated_draws_keep_their_deviation_and_none_depends_on_the_order_in_memory():
     sample = truncated_normal_(torch.empty(1_000_000), std=0.3)
     assert sample.std().item() == pytest.approx(0.3, rel=5e-3)
     assert sample.abs().max().item() == pytest.approx(2 * 0.3 / 0.8796, rel=1e-2)
-
-
-def test_normal_draws_do_not_depend_on_the_order_in_memory() -> None:
     draws = []
     for z in (torch.zeros(5, 3, 4), torch.zeros(3, 5, 4).transpose(0, 1)):
         torch.manual_seed(0)
@@ -27,21 +24,18 @@ def test_normal_draws_do_not_depend_on_the_order_in_memory() -> None:
     assert torch.equal(*draws)
 
 
-def test_rms_norm_over_any_axis_and_of_bfloat16_in_float32() -> None:
+def test_rms_norm_in_float32_over_any_axis_and_an_inner_width_of_a_multiple_of_256():
     x = torch.randn(3, 4, 5, dtype=torch.float64)
     for dim in (-1, 0, 1):
         np.testing.assert_allclose(rms_norm(x, dim).numpy(), reference.rms(x.numpy(), dim))
     half = (100 * torch.randn(2, 512)).bfloat16()
     torch.testing.assert_close(rms_norm(half), rms_norm(half.float()).bfloat16(), atol=0, rtol=0)
-
-
-def test_inner_width_is_a_multiple_of_256() -> None:
     widths = {(97, 4): 512, (512, 4): 1536, (128, 4): 512, (36, 4): 256, (384, 1): 256}
     assert {sizes: inner_width(*sizes) for sizes in widths} == widths
 
 
 @pytest.mark.parametrize("rotary", [True, False])
-def test_attention(rotary: bool) -> None:
+def test_attention(rotary):
     layer = Attention(8, num_heads=2).double()
     x = torch.randn(2, 5, 8, dtype=torch.float64)
     got = layer(x, rotary_table(5, 4).double() if rotary else None).detach().numpy()
@@ -51,7 +45,7 @@ def test_attention(rotary: bool) -> None:
         np.testing.assert_allclose(got[row], reference.attention(x[row].numpy(), w, "a", 2, turn=turn), atol=1e-6)
 
 
-def test_both_forms_of_attention_agree() -> None:
+def test_both_forms_of_attention_agree():
     """bfloat16 on a CPU takes another road than float32; the two differ by rounding alone."""
     q, k, v = (torch.randn(2, 3, 7, 8).bfloat16() for _ in range(3))
     exact = attend(q.float(), k.float(), v.float())
@@ -59,7 +53,7 @@ def test_both_forms_of_attention_agree() -> None:
 
 
 @pytest.mark.parametrize("activation", ["silu", "tanh"])
-def test_swiglu_over_either_axis(activation: str) -> None:
+def test_swiglu_over_either_axis(activation):
     layer = SwiGLU(6, 256, activation).double()
     x = torch.randn(6, 3, 6, dtype=torch.float64)
     act = reference.silu if activation == "silu" else np.tanh

@@ -1,7 +1,6 @@
 """Gated convolution and group messages against float64 loops."""
 
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from reason.nn.rope import rotary_2d_table
 
 
 @pytest.mark.parametrize("neighbourhood", ["moore", "von-neumann"])
-def test_local_mixing_is_a_gated_convolution_that_outside_cells_do_not_feed(neighbourhood: Any) -> None:
+def test_local_mixing_is_a_gated_convolution_that_outside_cells_do_not_feed(neighbourhood):
     rows, columns, width, inner = 3, 4, 5, 2
     mixer = LocalMixer(width, inner, neighbourhood=neighbourhood).double()
     h = torch.randn(2, rows * columns, width, dtype=torch.float64)
@@ -32,7 +31,7 @@ def test_local_mixing_is_a_gated_convolution_that_outside_cells_do_not_feed(neig
     np.testing.assert_allclose(got, (silu(y[..., :inner]) * y[..., inner:]) @ out.T, atol=1e-12)
 
 
-def test_group_mixing_adds_the_pooled_messages_of_every_group() -> None:
+def test_group_mixing_adds_the_pooled_messages_of_every_group_with_their_variance():
     puzzle, width, inner, symbols = Sudoku(4), 3, 2, 5
     groups = [puzzle.structure.partition(name) for name in puzzle.structure.groups]
     mixer = GroupMixer(width, inner, len(groups), symbols=True).double()
@@ -44,21 +43,18 @@ def test_group_mixing_adds_the_pooled_messages_of_every_group() -> None:
     got = mixer(h, geometry).detach().numpy().reshape(2, 16, symbols, width)
     z = h.numpy().reshape(2, 16, symbols, width)
     own, out, among = (layer.weight.detach().numpy() for layer in (mixer.own, mixer.out, mixer.symbols))
-    each = [layer.weight.detach().numpy() for layer in mixer.relations]  # type: ignore[operator]
+    each = [layer.weight.detach().numpy() for layer in mixer.relations]
     for b, s, k in np.ndindex(2, 16, symbols):
         y = own @ z[b, s, k] + among @ z[b, s].sum(0) / np.sqrt(symbols)
         for weight, numbers in zip(each, groups, strict=True):
             y = y + weight @ z[b, numbers == numbers[s], k].sum(0) / 2
         np.testing.assert_allclose(got[b, s, k], out @ (silu(y[:inner]) * y[inner:]), atol=1e-12)
-
-
-def test_groups_of_unequal_sizes_keep_the_variance_of_independent_members() -> None:
     pool = torch.from_numpy(pooling(incidence([np.array([0, 0, 0, 1])])))
     torch.testing.assert_close(pool, torch.tensor([[3**-0.5] * 3 + [0], [0, 0, 0, 1]]))
 
 
 @pytest.mark.parametrize(("base", "slow"), [(16.0, 0.25), (10_000.0, 0.01)])
-def test_rotary_2d_angles_are_those_of_row_and_column(base: float, slow: float) -> None:
+def test_rotary_2d_angles_are_those_of_row_and_column(base, slow):
     """Frequencies 1 and base^(−1/2) for each; the two slots of a prefix lie in row −1, columns 0 and 1."""
     places = [(-1, 0), (-1, 1), (0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
     angles = torch.tensor([[row, slow * row, column, slow * column] * 2 for row, column in places])
@@ -67,7 +63,7 @@ def test_rotary_2d_angles_are_those_of_row_and_column(base: float, slow: float) 
 
 
 @pytest.mark.parametrize("size", [4, 6, 9])
-def test_sums_over_axes_are_the_messages_of_every_group(size: int) -> None:
+def test_sums_over_axes_are_the_messages_of_every_group(size):
     structure, width, inner, symbols = Sudoku(size).structure, 3, 2, 5
     assert structure.grid is not None
     groups = [structure.partition(name) for name in structure.groups]
@@ -84,7 +80,7 @@ def test_sums_over_axes_are_the_messages_of_every_group(size: int) -> None:
     torch.testing.assert_close(mixer._summed(y, z, geometry), wanted, atol=1e-12, rtol=0)
 
 
-def test_partitions_that_are_no_aligned_blocks_have_no_axes() -> None:
+def test_partitions_that_are_no_aligned_blocks_have_no_axes():
     row = np.arange(16).reshape(4, 4) // 4
     assert factored((4, 4), [row]) == ((4, 4), ((0,),))
     assert factored((4, 4), [row, row[::-1]]) is None  # numbered from below

@@ -3,21 +3,15 @@
 import csv
 import itertools
 import json
-import os
 import re
-import shutil
 from base64 import b64decode
-from collections.abc import Iterator
 from html.parser import HTMLParser
-from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
 from evaluators import read, read_set, small
-from matplotlib.axes import Axes
 from PIL import Image
 from rich.console import Console
 
@@ -33,19 +27,19 @@ from reason.report.palette import DARK, LIGHT, styled
 from reason.report.section import headline, shown_steps
 
 
-def reciting(data: PuzzleData, answers: torch.Tensor) -> Any:
+def reciting(data, answers):
     """A model that gives these answers (B or 1, S) to every question."""
     model, logits = small(data.shape), torch.nn.functional.one_hot(answers.long(), data.shape.vocab_size)
     readout = model.readout
 
-    def recite(state: Any, context: Any, step: int | None = None) -> Any:
+    def recite(state, context, step=None):
         return readout(state, context)._replace(logits=10.0 * logits[: len(state[0])].expand(len(state[0]), -1, -1))
 
-    model.readout = recite  # type: ignore[method-assign]
+    model.readout = recite
     return model
 
 
-def check(folder: Path, results: dict) -> str:
+def check(folder, results):
     """The files hold what the results say; the page is whole, fetches nothing, and holds every section."""
     write_report(folder, results)
     told = json.loads((folder / "results.json").read_text())
@@ -65,7 +59,7 @@ def check(folder: Path, results: dict) -> str:
     return page
 
 
-def test_everything(whole: dict, tmp_path: Path) -> None:
+def test_everything(whole, tmp_path):
     page = check(tmp_path, whole)
     assert headline(whole | {"trained_steps": whole["steps"]}).count(f"at step {whole['steps']}") == 1
     assert {path.name for path in tmp_path.iterdir()} >= {
@@ -75,7 +69,7 @@ def test_everything(whole: dict, tmp_path: Path) -> None:
         assert words in page
 
 
-def test_all_and_none_solved(sudoku_4x4: Path, tmp_path: Path) -> None:
+def test_all_and_none_solved_and_a_set_without_rules(sudoku_4x4, tmp_path):
     none = read_set(sudoku_4x4, 1)
     data = PuzzleData(sudoku_4x4, "test")
     data.inputs, data.labels = (tokens[:1].expand(12, -1) for tokens in (data.inputs, data.labels))
@@ -83,9 +77,6 @@ def test_all_and_none_solved(sudoku_4x4: Path, tmp_path: Path) -> None:
     for results, share in ((none, 0.0), (every, 1.0)):
         assert results["exact_by_step"][-1] == results["valid_by_step"][-1] == share
         check(tmp_path, results)
-
-
-def test_a_set_without_rules(sudoku_4x4: Path, tmp_path: Path) -> None:
     data = PuzzleData(sudoku_4x4, "test")
     data.metadata = data.metadata.model_copy(update={"task": {"name": "a family of one's own"}})
     results = read(small(data.shape), data, 2)
@@ -94,8 +85,7 @@ def test_a_set_without_rules(sudoku_4x4: Path, tmp_path: Path) -> None:
     check(tmp_path, results)
 
 
-def test_valid_counts_what_the_label_does_not(sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against a loop over steps and puzzles, and a solution that is not the label counts as valid."""
+def test_valid_counts_what_the_label_does_not(sudoku_4x4, monkeypatch):
     data = PuzzleData(sudoku_4x4, "test")
     monkeypatch.delitem(CONSUMERS, Boards)
     data.inputs = torch.ones_like(data.inputs)  # every full grid answers an empty question
@@ -106,7 +96,7 @@ def test_valid_counts_what_the_label_does_not(sudoku_4x4: Path, monkeypatch: pyt
     assert equal < 1
 
 
-def test_runs_compared(whole: dict, tmp_path: Path) -> None:
+def test_runs_compared(whole, tmp_path):
     evaluations = [{k: v for k, v in whole.items() if k != "boards"} | {"run": name} for name in ("a", "b<c>")]
     assert notes_on(evaluations) == []
     settings = {"model.activation": ["silu", "tanh"], "seed": [0, ...]}
@@ -132,68 +122,59 @@ VOID = {"meta", "link", "input", "br", "img"}
 
 
 @pytest.fixture(scope="module")
-def page_file(whole: dict, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page_file(whole, tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     write_report(folder, whole)
     return folder / "report.html"
 
 
-@pytest.fixture
-def page(page_file: Path) -> str:
-    return page_file.read_text()
+class Tags(HTMLParser):
+    """Takes a tag off when it is closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.opened = []
+
+    def handle_starttag(self, tag, attrs):
+        self.opened.extend([tag] if tag not in VOID else [])
+
+    def handle_endtag(self, tag):
+        assert tag in VOID or self.opened.pop() == tag
 
 
-def test_what_is_opened_is_closed(page: str) -> None:
-    class Tags(HTMLParser):
-        def handle_starttag(self, tag: str, attrs: object) -> None:
-            opened.extend([tag] if tag not in VOID else [])
-
-        def handle_endtag(self, tag: str) -> None:
-            assert tag in VOID or opened.pop() == tag
-
-    opened: list[str] = []
-    Tags().feed(page)
-    assert opened == []
-
-
-def test_the_boards_come_first(page: str) -> None:
+def test_the_page_is_whole_with_its_boards_first_and_says_what_a_chart_shows(page_file):
+    page, tags = page_file.read_text(), Tags()
+    tags.feed(page)
+    assert tags.opened == []
     assert re.search(r'<main[^>]*>\s*<\w+ [^>]*id="viewer"', page)
     assert re.search(r'<input [^>]*type="range"[^>]*aria-label="supervision step"', page)
     assert "prefers-reduced-motion" in page[page.index("<script>") :]
-
-
-def test_every_chart_says_what_it_shows(page: str) -> None:
     figures = re.findall(r"<figure.*?</figure>", page, re.DOTALL)
     captions = [re.search(r"<figcaption[^>]*>(.*?)</figcaption>", figure, re.DOTALL)[1].strip() for figure in figures]
     assert len(set(captions)) == len(figures) >= 4
     for figure, caption in zip(figures, captions, strict=True):
         assert re.search(rf'alt="{re.escape(caption)}: ', figure)
         assert b"<svg" in b64decode(re.search(r"data:image/svg\+xml;base64,([^\"]+)", figure)[1])
-
-
-def test_tables_show_steps_that_double_and_unfold_to_all(page: str) -> None:
     section = next(text for text in page.split("<section")[1:] if "Accuracy" in text.partition("</h2>")[0])
     shown, unfolded = section.partition("</section>")[0].split("<details")
     tables = [[int(step) for step in re.findall(r"<tr>\s*<td[^>]*>(\d+)", part)] for part in (shown, unfolded)]
-    assert tables == [[1, 2, 4, 5], [1, 2, 3, 4, 5]]
-    assert tables[0] == shown_steps(5, 2)
+    assert tables == [shown_steps(5, 2), [1, 2, 3, 4, 5]]
     assert all('scope="col"' in head for head in re.findall(r"<th\b[^>]*", shown))
 
 
 @pytest.fixture
-def axes() -> Iterator[Axes]:
+def axes():
     figure, axes = plt.subplots()
     yield axes
     plt.close(figure)
 
 
-def lines(axes: Axes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Labelled lines: x and y."""
+def lines(axes):
     found = {str(line.get_label()): line.get_data() for line in axes.get_lines()}
     return {label: (np.asarray(x, float), np.asarray(y, float)) for label, (x, y) in found.items() if label[:1] != "_"}
 
 
-def test_accuracy_is_drawn_plain_and_as_an_error(whole: dict, axes: Axes) -> None:
+def test_accuracy_is_drawn_plain_and_as_an_error(whole, axes):
     results = whole | {"exact_by_step": [0.25, 0.5, 0.75, 11 / 12, 1.0]}
     curve, error = BY_STEP.charts["accuracy_by_step"](results)
     curve.draw(axes)
@@ -212,11 +193,11 @@ def test_accuracy_is_drawn_plain_and_as_an_error(whole: dict, axes: Axes) -> Non
     assert "100%" in ticks
 
 
-def test_the_training_curve_is_that_of_the_metrics(whole: dict, axes: Axes) -> None:
+def test_the_training_curve_is_that_of_the_metrics(whole, axes):
     loss, exact = TRAINING.charts["training"](whole)
     loss.draw(axes)
     assert axes.get_yscale() == "log"
-    assert axes.get_lines()[0].get_xydata().tolist() == whole["training"]["loss"]  # type: ignore[union-attr]
+    assert axes.get_lines()[0].get_xydata().tolist() == whole["training"]["loss"]
     axes.clear()
     exact.draw(axes)
     assert {label: y.tolist() for label, (_, y) in lines(axes).items()} == {"training": [0.25], "validation": [0, 0.5]}
@@ -224,31 +205,27 @@ def test_the_training_curve_is_that_of_the_metrics(whole: dict, axes: Axes) -> N
     assert exact.says == "training 25.0% at step 4, 25.0% at step 4; validation 0.0% at step 2, 50.0% at step 4"
 
 
-def test_a_png_holds_all_charts_of_a_plot(tmp_path: Path) -> None:
-    charts = [Chart("a", "nothing", lambda axes: None) for _ in range(3)]
-    save_png(charts, tmp_path / "three.png")
-    with Image.open(tmp_path / "three.png") as picture:
-        assert picture.size == (round(2 * 4.6 * 150), round(2 * 3.2 * 150))
-
-
-def test_no_text_of_a_chart_is_mathematics() -> None:
+def test_a_png_holds_all_charts_of_a_plot_and_no_text_is_mathematics(tmp_path):
     """Names of runs hold $ and _, and ticks of logarithms are not left as TeX."""
 
-    def draw(axes: Axes) -> None:
+    def draw(axes):
         axes.plot([1, 2], [1e-9, 1], label="a$b_{c}$")
         axes.legend()
 
     assert "a$b_{c}$" in svg(Chart("t", "s", draw))
+    save_png([Chart("a", "nothing", lambda axes: None)] * 3, tmp_path / "three.png")
+    with Image.open(tmp_path / "three.png") as picture:
+        assert picture.size == (round(2 * 4.6 * 150), round(2 * 3.2 * 150))
 
 
-def test_a_curve_of_many_runs_has_a_label_for_each(whole: dict, axes: Axes) -> None:
+def test_a_curve_of_many_runs_has_a_label_for_each(whole, axes):
     curves, _ = compared_charts([whole | {"run": f"r{i}"} for i in range(30)])
     curves.draw(axes)
     assert lines(axes).keys() == {letter(i) for i in range(30)}
     assert [letter(i) for i in (0, 25, 26, 27, 52)] == ["A", "Z", "AA", "AB", "BA"]
 
 
-def luminance(colour: str) -> float:
+def luminance(colour):
     """WCAG 2's relative luminance of an sRGB colour."""
     values = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     return float(np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4) @ LUMINANCE)
@@ -258,7 +235,7 @@ LUMINANCE = np.array([0.2126, 0.7152, 0.0722])  # of red, green and blue
 
 
 @pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
-def test_text_is_readable(scheme: dict[str, str]) -> None:
+def test_text_is_readable(scheme):
     """4.5:1 by WCAG 2, of everything that is written: text, labels, wrong cells, also on changed and given ones."""
     written = [name for name in scheme if name.startswith(("--ink", "--soft", "--series", "--accent", "--wrong"))]
     marked = [("--ink", "--changed"), ("--ink", "--given"), ("--wrong", "--given")]
@@ -267,56 +244,37 @@ def test_text_is_readable(scheme: dict[str, str]) -> None:
         assert (high + 0.05) / (low + 0.05) >= 4.5, (name, under)
 
 
-def test_lines_differ_in_more_than_colour() -> None:
+def test_lines_differ_in_more_than_colour():
     assert len({(line["marker"], line["linestyle"]) for line in map(styled, range(32))}) == 32
 
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SIZES = {"desktop": (1200, 900), "phone": (390, 844)}
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: apt-get install chromium")
 @pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
-def test_the_page_opens_and_its_slider_moves(size: str, scheme: str, page_file: Path) -> None:
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install -e '.[browser]'")
-    said: list[str] = []
-    with api.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        width, height = SIZES[size]
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, offline=True, reduced_motion="reduce"
-        )
-        page = context.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on(
-            "request", lambda request: said.append(request.url) if request.url[:4] not in ("file", "data") else None
-        )
-        page.goto(page_file.as_uri())
-        board, slider, caption = page.locator(".board"), page.locator("#step"), page.locator(".said")
-        assert "the question" in caption.inner_text()
-        assert page.locator(".play").get_attribute("aria-label") == "play"  # reduced motion: it waits
-        before = board.inner_text()
-        slider.focus()
-        page.keyboard.press("ArrowRight")
-        assert "step 1 of 5" in caption.inner_text()
-        assert board.inner_text() != before
-        assert board.locator("i.changed").count() > 0
-        slider.fill("5")
-        assert "step 5 of 5" in caption.inner_text()
-        for button in page.locator(".picks button").all():
-            button.click()
-            assert button.get_attribute("aria-pressed") == "true"
-            assert slider.input_value() == "0"
-        page.locator(".play").click()
-        page.wait_for_function("document.getElementById('step').value === '5'", timeout=10_000)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width  # nothing pushes the page sideways
-        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
-            "rgb(251, 250, 247)" if scheme == "light" else "rgb(22, 24, 28)"
-        )
-        if folder := os.environ.get("SCREENSHOTS"):
-            slider.fill("1")
-            page.screenshot(path=str(Path(folder) / f"{size}-{scheme}.png"), full_page=True)
-        browser.close()
-    assert said == []
+def test_the_page_opens_and_its_slider_moves(size, scheme, page_file, open_page):
+    width, height = SIZES[size]
+    viewport = {"width": width, "height": height}
+    page = open_page(page_file, viewport=viewport, color_scheme=scheme, reduced_motion="reduce")
+    board, slider, caption = page.locator(".board"), page.locator("#step"), page.locator(".said")
+    assert "the question" in caption.inner_text()
+    assert page.locator(".play").get_attribute("aria-label") == "play"  # reduced motion: it waits
+    before = board.inner_text()
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert "step 1 of 5" in caption.inner_text()
+    assert board.inner_text() != before
+    assert board.locator("i.changed").count() > 0
+    slider.fill("5")
+    assert "step 5 of 5" in caption.inner_text()
+    for button in page.locator(".picks button").all():
+        button.click()
+        assert button.get_attribute("aria-pressed") == "true"
+        assert slider.input_value() == "0"
+    page.locator(".play").click()
+    page.wait_for_function("document.getElementById('step').value === '5'", timeout=10_000)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width  # nothing pushes the page sideways
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+        "rgb(251, 250, 247)" if scheme == "light" else "rgb(22, 24, 28)"
+    )

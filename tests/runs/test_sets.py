@@ -30,7 +30,7 @@ def sampler_of(config, run, **changes):
     return sampler
 
 
-def test_training_draws_under_the_symmetry_of_the_family(tiny, tmp_path):
+def test_training_draws_under_a_symmetry_that_keeps_labels(tiny, tmp_path):
     augmented = sampler_of(tiny, tmp_path, augment="true")
     assert augmented.symmetry == Sudoku(4).symmetry
     plain = sampler_of(tiny, tmp_path, augment="false")
@@ -38,9 +38,6 @@ def test_training_draws_under_the_symmetry_of_the_family(tiny, tmp_path):
     stored = {tuple(row) for row in plain.data.inputs.tolist()}
     assert all(tuple(row) in stored for row in plain.batch(plain.groups()).inputs.tolist())
     assert not all(tuple(row) in stored for row in augmented.batch(augmented.groups()).inputs.tolist())
-
-
-def test_training_does_not_turn_mazes_whose_label_would_be_another(tmp_path):
     mazes = make_set("maze --size 5 --min-path 4 --train 12 --validation 0 --test 4", tmp_path / "mazes")
     small = {"data.directory": str(mazes), "training.batch_size": "4", "training.monitor.puzzles": "0"}
     config = override(preset("maze-10x10").config(), small)
@@ -102,9 +99,8 @@ def copied(here):
     """A set with everything that training reads: identifiers, groups of several puzzles of several examples."""
     tokens = np.arange(12 * 16).reshape(12, 16) ** 2 % 5 + 1
     split = Split(tokens, tokens, np.arange(6) % 2, np.array([0, 2, 4, 6, 8, 10, 12]), np.array([0, 2, 4, 6]))
-    write_dataset(
-        here / "set", {"train": split, "validation": split}, task={}, vocab_size=6, identifiers=["a", "b", "c"]
-    )
+    splits = dict.fromkeys(("train", "validation"), split)
+    write_dataset(here / "set", splits, task={}, vocab_size=6, identifiers=["a", "b", "c"])
     return here / "set"
 
 
@@ -126,15 +122,12 @@ CHANGES = {
 }
 
 
-def test_a_change_of_a_split_is_seen(copied, here):
+def test_a_set_that_changed_is_seen_and_refused(copied, here):
     for change, (split, apply) in list(CHANGES.items())[:-1]:
         folder = shutil.copytree(copied, here / change)
         was = PuzzleData(folder, split).fingerprint
         apply(folder)
         assert PuzzleData(folder, split).fingerprint != was, change
-
-
-def test_a_set_that_changed_is_refused(copied, here):
     words = ["train", "sudoku-4x4", "data=set", *NARROW, *EMBEDDED, "training.monitor.every=2", "run=r"]
     assert main([*words, "--max-steps", "2"]) == 0
     assert set(json.loads((here / "r/config.json").read_text())["training_set"]) == {"train", "validation"}

@@ -1,7 +1,6 @@
 """What `auto` means: rules by device, size and mixer; averages and types of numbers, each against its formula."""
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,7 +8,6 @@ from test_optimizers import model
 
 from reason.cli import main
 from reason.config.overrides import override, read_config
-from reason.config.schema import Config
 from reason.presets import PRESETS
 from reason.training import accelerate, auto, device, precision
 from reason.training.accelerate import Accelerator
@@ -22,7 +20,7 @@ CPU = torch.device("cpu")
 SHAPE = PRESETS["sudoku-4x4"].shape
 
 
-def written(config: Config) -> float:
+def written(config):
     """Positions × width × layer calls of a step, by hand."""
     c = config.model
     cells = SHAPE.seq_len + c.puzzle_emb_len
@@ -32,9 +30,7 @@ def written(config: Config) -> float:
 @pytest.mark.parametrize(
     ("works", "enough", "expected"), [(True, True, "inductor"), (True, False, "none"), (False, True, "none")]
 )
-def test_long_work_is_compiled_where_code_can_be_generated(
-    works: bool, enough: bool, expected: str, tiny: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_work_is_compiled_where_code_can_be_generated(works, enough, expected, tiny, monkeypatch):
     monkeypatch.setattr(auto, "inductor_works", lambda _: works)
     a_step = written(tiny) * tiny.training.batch_size * tiny.rollout.grad_steps
     steps = int(LONG["cpu"] / a_step) + 1 if enough else int(LONG["cpu"] / a_step)
@@ -47,7 +43,7 @@ def test_long_work_is_compiled_where_code_can_be_generated(
     assert config.evaluation.compile == expected
 
 
-def test_an_accelerator_of_whole_steps_leaves_nothing_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_accelerator_of_whole_steps_leaves_nothing_to_compile(monkeypatch):
     by_steps = Accelerator(lambda *_: None, lambda _: None)
     monkeypatch.setattr(accelerate, "ACCELERATORS", {"any": by_steps})
     preset = PRESETS["sudoku-6x6-groups"]
@@ -56,7 +52,7 @@ def test_an_accelerator_of_whole_steps_leaves_nothing_to_compile(monkeypatch: py
     assert (config.model.fused, config.training.compile, reasons) == (True, "none", [])
 
 
-def test_a_run_records_and_keeps_what_auto_came_to(half: Path) -> None:
+def test_a_run_records_and_keeps_what_auto_came_to(half):
     recorded = read_config(half / "config.json")
     assert recorded.training.compile == "none"
     older = json.loads((half / "config.json").read_text())
@@ -69,7 +65,7 @@ def test_a_run_records_and_keeps_what_auto_came_to(half: Path) -> None:
 
 
 @pytest.mark.parametrize("ramp", [False, True])
-def test_ema(ramp: bool) -> None:
+def test_ema(ramp):
     net = model()
     average = Ema(net, EmaConfig(decay=0.9, warmup=ramp))
     expected = net.head.weight.detach().clone()
@@ -92,9 +88,7 @@ def test_ema(ramp: bool) -> None:
     (True, False, "AuthenticAMD", True),
     (False, False, "AuthenticAMD", False),
 ])  # fmt: skip
-def test_auto_takes_bfloat16_where_it_is_faster(
-    bf16: bool, amx: bool, maker: str, faster: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_takes_bfloat16_where_it_is_faster(bf16, amx, maker, faster, monkeypatch):
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bf16)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     monkeypatch.setattr(precision, "_processor", lambda: f"vendor_id : {maker}")
@@ -103,7 +97,7 @@ def test_auto_takes_bfloat16_where_it_is_faster(
     assert dtypes("amp", CPU) == (torch.float32, torch.bfloat16 if faster else None)
 
 
-def test_float32_products_stay_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_float32_products_stay_float32(monkeypatch):
     """oneDNN computes them where it does not round the factors; where it would, torch's setting stays as it was."""
     products = torch.backends.mkldnn.matmul
     monkeypatch.setattr(device, "_exact_by_onednn", device._exact_by_onednn.__wrapped__)

@@ -1,14 +1,11 @@
 """torch.compile: whole graphs, none made again, the numbers of eager mode."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from conftest import pairs, trainer_of
 from test_loop import VARIANTS
 
 from reason.config.overrides import override
-from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.nn.linear import Linear
 from reason.training import accelerate
@@ -19,9 +16,7 @@ SHORT = {"model.h_cycles": "1", "model.l_cycles": "1", "model.num_layers": "1"}
 LOSS, WEIGHTS = 1e-4, 1e-3  # relative, after 5 optimizer steps in float32 (docs/log/performance.md)
 
 
-def both(
-    config: Config, folder: Path, steps: int = 5, backend: str = "aot_eager", device: str = "cpu"
-) -> tuple[list[float], list[int]]:
+def both(config, folder, steps=5, backend="aot_eager", device="cpu"):
     """The losses of eager and compiled training over the same draws, and the graphs that there were at each step.
 
     aot_eager traces the graphs and generates no code, which inductor takes half a minute for.
@@ -50,29 +45,27 @@ def both(
     return [value or 0.0 for value in losses], graphs
 
 
-def test_compiled_equals_eager(watched: Config, tmp_path: Path) -> None:
+def test_compiled_equals_eager(watched, tmp_path):
     """With a monitor's readings in between; nothing is compiled after the second step."""
     _, graphs = both(override(watched, VARIANTS["hrm"] | SHORT), tmp_path, steps=3)
     assert graphs[1] == graphs[-1] > 0
 
 
 @pytest.mark.parametrize("mixer", ["local", "groups"])
-def test_compiled_networks_that_read_the_structure_equal_eager_ones(mixer: str, tiny: Config, tmp_path: Path) -> None:
+def test_compiled_networks_that_read_the_structure_equal_eager_ones(mixer, tiny, tmp_path):
     """Groups are summed over axes when compiled, and by products with constant matrices when not."""
     symbols = {"model.symbols": "true"} if mixer == "groups" else {}
     both(override(tiny, SHORT | symbols | {"model.mixer": mixer}), tmp_path, steps=3)
 
 
-def test_balancing_and_jacobian_terms_live_beside_compiled_networks(tiny: Config, tmp_path: Path) -> None:
-    terms = (
-        "loss.weights.rh_stable_z=1e4 balance.kind=alg-grad-norm balance.every=2 optimizer.freeze_embedding_after=0.5"
-    )
-    changes = VARIANTS["trm-attention"] | SHORT | {"model.gradient_checkpointing": "true"} | pairs(terms)
-    both(override(tiny, changes), tmp_path, steps=4)
+def test_balancing_and_jacobian_terms_live_beside_compiled_networks(tiny, tmp_path):
+    terms = pairs("loss.weights.rh_stable_z=1e4 balance.kind=alg-grad-norm balance.every=2")
+    more = pairs("model.gradient_checkpointing=true optimizer.freeze_embedding_after=0.5")
+    both(override(tiny, VARIANTS["trm-attention"] | SHORT | terms | more), tmp_path, steps=4)
 
 
 @pytest.mark.parametrize("over_sequence", [False, True])
-def test_products_of_bfloat16_in_float32_are_the_same_products(over_sequence: bool) -> None:
+def test_products_of_bfloat16_in_float32_are_the_same_products(over_sequence):
     """Equal up to one rounding of the result; only where compiled, and only of bfloat16."""
     torch.manual_seed(0)
     linear, x = Linear(48, 32, bias=not over_sequence), torch.randn(48, 5, 48).bfloat16()
@@ -80,9 +73,9 @@ def test_products_of_bfloat16_in_float32_are_the_same_products(over_sequence: bo
     expected = call(x)
     linear.widened = True
     assert torch.equal(call(x), expected)  # eager
-    graphs: list[str] = []
+    graphs = []
 
-    def backend(module: torch.fx.GraphModule, _: object) -> object:
+    def backend(module, _):
         graphs.append(module.code)
         return module.forward
 
@@ -94,10 +87,8 @@ def test_products_of_bfloat16_in_float32_are_the_same_products(over_sequence: bo
     assert ".float()" not in graphs[-1].replace("float32", "")
 
 
-def test_inductor_is_refused_where_no_code_can_be_generated(
-    tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(*_: object, **__: object) -> None:
+def test_inductor_is_refused_where_no_code_can_be_generated(tiny, tmp_path, monkeypatch):
+    def missing(*_, **__):
         raise RuntimeError("no C++ compiler")
 
     monkeypatch.setattr(torch, "compile", missing)
@@ -107,5 +98,5 @@ def test_inductor_is_refused_where_no_code_can_be_generated(
 
 
 @pytest.mark.gpu
-def test_inductor_equals_eager_on_a_gpu(tiny: Config, tmp_path: Path) -> None:
+def test_inductor_equals_eager_on_a_gpu(tiny, tmp_path):
     both(tiny, tmp_path, steps=8, backend="inductor", device="cuda")

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -25,7 +24,6 @@ from reason.config.schema import Config
 from reason.training import checkpoint
 from reason.training.checkpoint import checkpoints
 from reason.training.log import read_metrics
-from reason.training.loop import Trainer
 from reason.training.state import restore
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -53,11 +51,11 @@ VARIANTS = {
 }
 
 
-def untimed(run: Path) -> list[dict[str, object]]:
+def untimed(run):
     return [{k: v for k, v in line.items() if k not in MEASURED} for line in read_metrics(run)]
 
 
-def resumed(config: Config, run: Path, device: str = "cpu") -> Trainer:
+def resumed(config, run, device="cpu"):
     """A trainer at the newest checkpoint of a run, whatever another process left in the random generators."""
     torch.manual_seed(12345)
     trainer = trainer_of(config, run, device)
@@ -65,7 +63,7 @@ def resumed(config: Config, run: Path, device: str = "cpu") -> Trainer:
     return trainer
 
 
-def hold_equal(one: Path, other: Path) -> None:
+def hold_equal(one, other):
     """Two runs ended with the same tensors to the bit, and wrote the same metrics but for times."""
     ours, theirs = everything(one), everything(other)
     assert ours.keys() == theirs.keys()
@@ -73,7 +71,7 @@ def hold_equal(one: Path, other: Path) -> None:
     assert untimed(one) == untimed(other)
 
 
-def resumes_to_the_bit(config: Config, folder: Path, steps: int = 3, device: str = "cpu") -> None:
+def resumes_to_the_bit(config, folder, steps=3, device="cpu"):
     """A training stopped after so many steps comes to the end of one that was not."""
     trainer_of(config, folder / "whole", device).train()
     assert trainer_of(config, folder / "parts", device).train(max_steps=steps).stopped_by == f"--max-steps {steps}"
@@ -82,31 +80,31 @@ def resumes_to_the_bit(config: Config, folder: Path, steps: int = 3, device: str
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
-def test_resuming_equals_not_stopping(changes: dict[str, str], tiny: Config, tmp_path: Path) -> None:
+def test_resuming_equals_not_stopping(changes, tiny, tmp_path):
     """Stopped at step 3 of 6, between two log lines: weights, EMA, moments, carry, random states and metrics."""
     resumes_to_the_bit(override(tiny, changes), tmp_path)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("family", ["trm-mlp", "cmm", "muon"])
-def test_resuming_on_a_gpu_equals_not_stopping(family: str, tiny: Config, tmp_path: Path) -> None:
+def test_resuming_on_a_gpu_equals_not_stopping(family, tiny, tmp_path):
     """Its random streams are the device's, and AdamW and Muon keep their step count on the host."""
     resumes_to_the_bit(override(tiny, VARIANTS[family]), tmp_path, device="cuda")
 
 
-def test_averaged_gradients_are_the_mean_over_supervision_steps(tiny: Config, tmp_path: Path) -> None:
+def test_averaged_gradients_are_the_mean_over_supervision_steps(tiny, tmp_path):
     """N_grad = 3 at frozen weights: each parameter's gradient equals the mean of three single steps'."""
-    grads: dict[int, list[dict[str, torch.Tensor]]] = {}
+    grads = {}
     for grad_steps in (1, 3):
         trainer = trainer_of(override(tiny, {"rollout.grad_steps": str(grad_steps)}), tmp_path / str(grad_steps))
-        seen: list[dict[str, torch.Tensor]] = []
+        seen = []
 
-        def frozen(factor: float, trainer: Trainer = trainer, seen: list = seen) -> torch.Tensor:
+        def frozen(factor, trainer=trainer, seen=seen):
             seen.append({name: p.grad.clone() for name, p in trainer.model.named_parameters()})
             trainer.model.zero_grad()
             return torch.zeros(())
 
-        trainer.optimizers.step = frozen  # type: ignore[method-assign]
+        trainer.optimizers.step = frozen
         for _ in range(3 // grad_steps):
             trainer.optimizer_step()
         grads[grad_steps] = seen
@@ -115,7 +113,7 @@ def test_averaged_gradients_are_the_mean_over_supervision_steps(tiny: Config, tm
         torch.testing.assert_close(averaged, mean, atol=1e-7, rtol=1e-5, msg=name)
 
 
-def test_gradient_checkpointing_changes_no_gradient(tiny: Config, tmp_path: Path) -> None:
+def test_gradient_checkpointing_changes_no_gradient(tiny, tmp_path):
     """With noise, Jacobian terms and balancing: the same weights after two steps, and fewer tensors kept."""
     changes = VARIANTS["cmm"] | {"model.mixer": "attention", "loss.schedules": "{}", "model.gradient": "all-cycles"}
     ends, kept = [], []
@@ -134,10 +132,10 @@ def test_gradient_checkpointing_changes_no_gradient(tiny: Config, tmp_path: Path
     assert kept[1] < kept[0] / 2
 
 
-def signalled(command: list[str], run: Path, send: Callable[[subprocess.Popen], object]) -> tuple[int, str, str]:
+def signalled(command, run, send):
     """Status, stdout and stderr of a training in `run` that gets a signal after its first line of metrics."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
-    process = subprocess.Popen(command, text=True, **pipes)  # type: ignore[call-overload]
+    process = subprocess.Popen(command, text=True, **pipes)
     metrics, until = run / "metrics.jsonl", time.monotonic() + 120
     try:
         while process.poll() is None and time.monotonic() < until and not (metrics.exists() and metrics.read_bytes()):
@@ -149,7 +147,7 @@ def signalled(command: list[str], run: Path, send: Callable[[subprocess.Popen], 
     return process.returncode, out, err
 
 
-def test_ctrl_c_saves_and_names_the_line_that_resumes(tiny: Config, tmp_path: Path) -> None:
+def test_ctrl_c_saves_and_names_the_line_that_resumes(tiny, tmp_path):
     run = tmp_path / "run"
     words = [f"data={tiny.data.directory}", f"run={run}", "training.steps=100000", "training.log_every=5"]
     command = [sys.executable, str(Path(__file__).parents[2] / "train.py"), "sudoku-4x4", *words]
@@ -160,19 +158,17 @@ def test_ctrl_c_saves_and_names_the_line_that_resumes(tiny: Config, tmp_path: Pa
 
 
 @pytest.fixture
-def settled(tmp_path: Path) -> Config:
+def settled(tmp_path):
     """A config and a set that depend on no preset and no generator: the golden curves stand for the training."""
     tokens = np.arange(24 * 9).reshape(24, 9) ** 2 % 5 + 1
     splits = {"train": Split.of_puzzles(np.where(tokens % 2, tokens, 1), tokens)}
     write_dataset(tmp_path / "set", splits, task={}, vocab_size=6)
-    settings = TINY | pairs(
-        "model.mixer=mlp model.positions=none model.puzzle_emb_len=0 model.h_cycles=2 model.l_cycles=2"
-    )
-    return override(Config(), settings | {"data.directory": str(tmp_path / "set")})
+    small = pairs("model.mixer=mlp model.positions=none model.puzzle_emb_len=0 model.h_cycles=2 model.l_cycles=2")
+    return override(Config(), TINY | small | {"data.directory": str(tmp_path / "set")})
 
 
 @pytest.mark.parametrize("family", ["trm-mlp", "trm-attention", "hrm"])
-def test_golden_curve(family: str, settled: Config, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_golden_curve(family, settled, tmp_path, request):
     """20 steps in float32: the recorded losses, to the bit where torch and the processor are the same."""
     config = override(settled, VARIANTS[family] | {"training.steps": "20", "training.log_every": "1"})
     trainer_of(config, tmp_path / "run").train()
@@ -180,7 +176,7 @@ def test_golden_curve(family: str, settled: Config, tmp_path: Path, request: pyt
     hold_against_golden(family, losses, request.config.getoption("--record-golden"))
 
 
-def hold_against_golden(family: str, losses: list[float], record: bool) -> None:
+def hold_against_golden(family, losses, record):
     file = GOLDEN / f"{family}.json"
     processors = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else platform.processor()
     models = {line for line in processors.splitlines() if line.startswith(("cpu family", "model", "stepping"))}
@@ -203,7 +199,7 @@ main(["train", *sys.argv[1:]])
 """
 
 
-def test_twelve_steps_are_six_and_a_kill_and_the_rest(monitored_4x4: Path, tmp_path: Path) -> None:
+def test_twelve_steps_are_six_and_a_kill_and_the_rest(monitored_4x4, tmp_path):
     """The checkpoint of step 6 goes on; weights, EMA, carry and metrics are equal."""
     parts, whole = tmp_path / "parts", tmp_path / "whole"
     pairs = TINY | VARIANTS["hrm"] | {"training.steps": "12", "training.checkpoint_every": "6"}
@@ -220,7 +216,7 @@ def test_twelve_steps_are_six_and_a_kill_and_the_rest(monitored_4x4: Path, tmp_p
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("family", VARIANTS)  # fp16 is not among them: its scaler waits once an optimizer step
-def test_no_gpu_step_waits(family: str, tiny: Config, tmp_path: Path) -> None:
+def test_no_gpu_step_waits(family, tiny, tmp_path):
     trainer = trainer_of(override(tiny, VARIANTS[family]), tmp_path / "run", "cuda")
     trainer.optimizer_step()
     torch.cuda.set_sync_debug_mode("error")

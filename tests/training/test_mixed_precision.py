@@ -1,7 +1,5 @@
 """Halved numbers: states, noise and sums in float32, products in half; losses scaled, overflow, what is no number."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from conftest import trainer_of
@@ -12,11 +10,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from datasets_gen.structure import Structure
 from reason.config.overrides import override
-from reason.config.schema import Config
 from reason.dynamics.integrate import euler_maruyama
 from reason.errors import ConfigError, Diverged
 from reason.models import RecursiveConfig, build_model
-from reason.models.base import Reasoner, Shape
+from reason.models.base import Shape
 from reason.presets import PRESETS
 from reason.training.log import read_metrics
 from reason.training.precision import dtypes
@@ -31,7 +28,7 @@ MODELS = {
 }
 
 
-def built(name: str, dtype: torch.dtype = torch.float32, products: torch.dtype | None = None) -> Reasoner:
+def built(name, dtype=torch.float32, products=None):
     torch.manual_seed(4)
     return build_model(MODELS[name], SHAPE, dtype, products).eval()
 
@@ -41,9 +38,9 @@ class Products(TorchDispatchMode):
 
     NAMES = ("mm", "bmm", "addmm", "baddbmm", "convolution", "_scaled_dot_product_flash_attention_for_cpu")
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.seen: set[torch.dtype] = set()
+        self.seen = set()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         if function.overloadpacket.__name__ in self.NAMES:
@@ -52,7 +49,7 @@ class Products(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_products_are_halved_and_states_are_not(name: str) -> None:
+def test_products_are_halved_and_states_are_not(name):
     half = torch.float16 if name == "attention" else torch.bfloat16
     model, batch = built(name, products=half), random_batch(8, 9, 5)
     x = model.encode(batch)
@@ -68,7 +65,7 @@ def test_products_are_halved_and_states_are_not(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_jacobians_see_the_float32_map(name: str) -> None:
+def test_jacobians_see_the_float32_map(name):
     mixed, single, batch = built(name, products=torch.bfloat16), built(name), random_batch(8, 9, 5)
     x = single.encode(batch)
     state = single.initial_state(x)
@@ -82,7 +79,7 @@ def test_jacobians_see_the_float32_map(name: str) -> None:
     [((torch.bfloat16,), 0.1, 0.25), ((torch.float16,), 0.01, 0.03), ((torch.float32, torch.bfloat16), 0, 1e-4)],
     ids=["bf16", "fp16", "amp-bf16"],
 )
-def test_the_share_of_entries_that_miss_the_noise(dtypes: tuple[torch.dtype, ...], least: float, most: float) -> None:
+def test_the_share_of_entries_that_miss_the_noise(dtypes, least, most):
     """σ 0.01 beside entries of size 1: a bfloat16 state has 8 digits, and rounds a sixth of the kicks away."""
     model = built("mixer", *dtypes)
     x = model.encode(random_batch(64, 9, 5))
@@ -94,7 +91,7 @@ def test_the_share_of_entries_that_miss_the_noise(dtypes: tuple[torch.dtype, ...
 
 
 @pytest.mark.parametrize("family", ["trm-mlp", "hrm"])
-def test_every_weight_has_its_gradient(family: str, tiny: Config, tmp_path: Path) -> None:
+def test_every_weight_has_its_gradient(family, tiny, tmp_path):
     """The cycles without gradient must not leave halved weights behind, detached, to the one with it."""
     norms = {}
     for precision in ("fp32", "amp-bf16"):
@@ -107,7 +104,7 @@ def test_every_weight_has_its_gradient(family: str, tiny: Config, tmp_path: Path
     assert norms["amp-bf16"].item() == pytest.approx(norms["fp32"].item(), rel=5e-2)
 
 
-def test_scaled_mixed_training_resumes_to_the_bit(tiny: Config, tmp_path: Path) -> None:
+def test_scaled_mixed_training_resumes_to_the_bit(tiny, tmp_path):
     config = override(tiny, VARIANTS["cmm"] | {"training.precision": "amp-fp16", "training.steps": "4"})
     assert trainer_of(config, tmp_path / "other").scaling.enabled
     resumes_to_the_bit(config, tmp_path, steps=2)
@@ -116,11 +113,11 @@ def test_scaled_mixed_training_resumes_to_the_bit(tiny: Config, tmp_path: Path) 
 HALF = {"training.precision": "fp16"}
 
 
-def test_scaled_training_resumes_to_the_bit(tiny: Config, tmp_path: Path) -> None:
+def test_scaled_training_resumes_to_the_bit(tiny, tmp_path):
     """With a scale so high that the first steps overflow: skips, halvings and growth are part of the state."""
     config = override(tiny, HALF | {"training.log_every": "1"})
 
-    def begun(run: str) -> object:
+    def begun(run):
         trainer = trainer_of(config, tmp_path / run)
         trainer.scaling.scaler.set_growth_interval(2)
         trainer.scaling.scaler.load_state_dict(trainer.scaling.scaler.state_dict() | {"scale": 2.0**40})
@@ -136,7 +133,7 @@ def test_scaled_training_resumes_to_the_bit(tiny: Config, tmp_path: Path) -> Non
     assert lines[1]["loss_scale"] < lines[0]["loss_scale"] <= 2.0**39
 
 
-def test_a_skipped_step_moves_nothing(tiny: Config, tmp_path: Path) -> None:
+def test_a_skipped_step_moves_nothing(tiny, tmp_path):
     trainer = trainer_of(override(tiny, HALF | VARIANTS["trm-attention"]), tmp_path / "run")  # with puzzle embeddings
     trainer.scaling.scaler.load_state_dict(trainer.scaling.scaler.state_dict() | {"scale": 2.0**60})
     before = {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
@@ -151,20 +148,20 @@ def test_a_skipped_step_moves_nothing(tiny: Config, tmp_path: Path) -> None:
     assert "puzzle_embedding.weight" in moved
 
 
-def test_overflow_without_end_stops(tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overflow_without_end_stops(tiny, tmp_path, monkeypatch):
     """Gradients that no scale brings back: the run stops with the step and the last good checkpoint."""
     monkeypatch.setattr("reason.training.precision.STUCK", 2.0**4)
     trainer = trainer_of(override(tiny, HALF | {"training.steps": "500"}), tmp_path / "run")
     trainer.train(max_steps=3)
     step = trainer.optimizers.step
 
-    def overflowing(factor: float) -> torch.Tensor:
+    def overflowing(factor):
         for parameter in trainer.optimizers.weights:
             if parameter.grad is not None:
                 parameter.grad.fill_(float("inf"))
         return step(factor)
 
-    trainer.optimizers.step = overflowing  # type: ignore[method-assign]
+    trainer.optimizers.step = overflowing
     expected = r"overflows fp16 .* at step 15; last good checkpoint: .*step-000012.*precision=fp32"
     with pytest.raises(Diverged, match=expected):
         trainer.train()
@@ -176,25 +173,19 @@ def test_overflow_without_end_stops(tiny: Config, tmp_path: Path, monkeypatch: p
     [((9, 0), True, torch.bfloat16), ((7, 0), False, torch.float16), ((6, 1), False, torch.float32)],
     ids=["H100", "V100", "P100"],
 )
-def test_auto_takes_what_the_gpu_is_fast_in(
-    capability: tuple[int, int], bf16: bool, expected: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_takes_what_the_gpu_is_fast_in(capability, bf16, expected, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: bf16)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
     assert dtypes("auto", torch.device("cuda")).states == expected
+    assert {preset.config().training.precision for preset in PRESETS.values()} <= {"auto", "amp", "fp16", "fp32"}
+    with pytest.raises(ConfigError, match="type bf16 or fp32"):
+        dtypes("fp16", torch.device("mps"))
     if not bf16:
         with pytest.raises(ConfigError, match="a GPU has no bf16; type fp16"):
             dtypes("bf16", torch.device("cuda"))
         with pytest.raises(ConfigError, match="a GPU has no bf16; type amp-fp16"):
             dtypes("amp-bf16", torch.device("cuda"))
-
-
-def test_no_preset_asks_for_bf16() -> None:
-    """Each runs where there is none: `auto` then takes fp16."""
-    assert {preset.config().training.precision for preset in PRESETS.values()} <= {"auto", "amp", "fp16", "fp32"}
-    with pytest.raises(ConfigError, match="type bf16 or fp32"):
-        dtypes("fp16", torch.device("mps"))
 
 
 EACH = {"training.checkpoint_every": "1"}
@@ -207,14 +198,12 @@ SELDOM = {"training.log_every": "100", "training.checkpoint_every": "2"}
     (EACH, "weight", 1, "inf", r"weight head.weight is not finite at step 2; last good .*step-000001"),  # every loss is
     (EACH, "gradient", 2, "nan", r"the gradient is not finite.* at step 3; last good .*step-000002"),
 ])  # fmt: skip
-def test_what_is_broken_is_never_saved(
-    changes: dict[str, str], broken: str, step: int, value: str, said: str, tiny: Config, tmp_path: Path
-) -> None:
+def test_what_is_broken_is_never_saved(changes, broken, step, value, said, tiny, tmp_path):
     """A weight that a step of the optimizer breaks, or its gradient: training ends, and what was saved is finite."""
     trainer = trainer_of(override(tiny, changes), tmp_path / "run")
     move, weight = trainer.optimizers.step, trainer.model.head.weight
 
-    def breaks(factor: float) -> torch.Tensor:
+    def breaks(factor):
         if trainer.step == step and broken == "gradient":
             weight.grad *= float(value)
         norm = move(factor)

@@ -1,7 +1,6 @@
 """Optimizers, each form against its formula: Adam-atan2, AdamW, sign-SGD."""
 
 import copy
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ import reference
 import torch
 from adam_atan2_pytorch import AdamAtan2 as Library
 from evaluators import small
-from torch import Tensor, nn
+from torch import nn
 
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.training import optim
@@ -18,7 +17,7 @@ from reason.training.optim import AdamAtan2, Muon, OptimizerConfig, Optimizers, 
 SMALL = RecursiveConfig(hidden_size=8, num_heads=2, expansion=1, puzzle_emb_len=2)
 
 
-def model() -> RecursiveModel:
+def model():
     return RecursiveModel(SMALL, Shape(seq_len=4, vocab_size=5, num_puzzle_identifiers=6))
 
 
@@ -31,9 +30,7 @@ FORMS = {
 }
 
 
-def moved(
-    config: OptimizerConfig, steps: int = 3, device: str = "cpu"
-) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+def moved(config, steps=3, device="cpu"):
     """The head's weight before, its gradients, and the weight after as many steps."""
     net = model().to(device)
     optimizers = Optimizers(net, config)
@@ -48,7 +45,7 @@ def moved(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_each_form_of_adam_atan2_is_its_formula(form: str) -> None:
+def test_each_form_of_adam_atan2_is_its_formula(form):
     config = OptimizerConfig(lr=0.01, weight_decay=0.3, betas=BETAS, **FORMS[form])
     start, gradients, end = moved(config)
     outside = config.kind == "adam-atan2-outside"
@@ -57,7 +54,7 @@ def test_each_form_of_adam_atan2_is_its_formula(form: str) -> None:
 
 
 @pytest.mark.parametrize("eps", [None, 0.5])
-def test_adamw_is_torchs(eps: float | None) -> None:
+def test_adamw_is_torchs(eps):
     start, gradients, end = moved(OptimizerConfig(kind="adamw", lr=0.01, weight_decay=0.3, betas=BETAS, eps=eps))
     twin = nn.Parameter(torch.from_numpy(start))
     adamw = torch.optim.AdamW([twin], lr=0.01, betas=BETAS, weight_decay=0.3, eps=eps or 1e-8)
@@ -67,7 +64,7 @@ def test_adamw_is_torchs(eps: float | None) -> None:
     np.testing.assert_allclose(end, twin.detach().numpy(), atol=1e-6)
 
 
-def first_moves(net: nn.Module, config: OptimizerConfig) -> tuple[dict[str, Tensor], Optimizers]:
+def first_moves(net, config):
     """How the first of ten steps moves each parameter, by random gradients; the third puzzle's embedding is read."""
     optimizers = Optimizers(net, config)
     before = {name: p.detach().clone() for name, p in net.named_parameters()}
@@ -79,7 +76,7 @@ def first_moves(net: nn.Module, config: OptimizerConfig) -> tuple[dict[str, Tens
     return {name: p.detach() - before[name] for name, p in net.named_parameters()}, optimizers
 
 
-def test_muon_moves_the_matrices_of_the_networks_and_adamw_the_rest() -> None:
+def test_muon_moves_the_matrices_of_the_networks_and_adamw_the_rest():
     """A step of Muon is orthogonal: all its singular values are near lr·√max(1, rows/columns)."""
     net = small(Shape(seq_len=4, vocab_size=5), num_layers=1)
     config = OptimizerConfig(kind="muon", lr=0.01, muon_lr=0.1, weight_decay=0.0, schedule={"warmup_steps": 0})
@@ -95,7 +92,7 @@ def test_muon_moves_the_matrices_of_the_networks_and_adamw_the_rest() -> None:
             torch.testing.assert_close(step.abs(), torch.full_like(step, 0.01), rtol=1e-3, atol=0)
 
 
-def test_puzzle_embeddings_and_muons_matrices_follow_the_schedule() -> None:
+def test_puzzle_embeddings_and_muons_matrices_follow_the_schedule():
     """A quarter of every rate at the first of four steps of warm-up."""
     settings = {"kind": "muon", "muon_lr": 0.1, "lr": 0.01, "weight_decay": 0}
     table = {"puzzle_emb_lr": 0.2, "puzzle_emb_weight_decay": 0}
@@ -113,7 +110,7 @@ def test_puzzle_embeddings_and_muons_matrices_follow_the_schedule() -> None:
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(5, 9), (9, 5), (6, 6)])
-def test_orthogonalizing_maps_singular_values_by_the_quintic(rows: int, columns: int) -> None:
+def test_orthogonalizing_maps_singular_values_by_the_quintic(rows, columns):
     """σ ↦ 3.4445σ − 4.775σ³ + 2.0315σ⁵ five times, in float64 beside an SVD; several matrices are each by itself."""
     matrices = torch.randn(3, rows, columns, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     u, sigma, vh = torch.linalg.svd(matrices, full_matrices=False)
@@ -125,10 +122,7 @@ def test_orthogonalizing_maps_singular_values_by_the_quintic(rows: int, columns:
     assert not orthogonalized(torch.zeros(1, rows, columns)).any()
 
 
-Stepper = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
-
-
-def stepped_alike(ours: Stepper, theirs: Stepper, shapes: list[tuple[int, ...]]) -> tuple[list, list]:
+def stepped_alike(ours, theirs, shapes):
     """Pairs of parameters, and both optimizers, after four steps by the same gradients; the last skips one step."""
     pairs = [(nn.Parameter(start), nn.Parameter(start.clone())) for start in map(torch.randn, shapes)]
     steppers = [make(list(own)) for make, own in zip((ours, theirs), zip(*pairs, strict=True), strict=True)]
@@ -142,7 +136,7 @@ def stepped_alike(ours: Stepper, theirs: Stepper, shapes: list[tuple[int, ...]])
     return pairs, steppers
 
 
-def test_muon_is_torchs_but_for_its_bfloat16() -> None:
+def test_muon_is_torchs_but_for_its_bfloat16():
     """Matrices of two shapes, one of which has no gradient once; torch's iterations are in bfloat16."""
     pairs, (own, library) = stepped_alike(
         lambda ours: Muon(ours, [], OptimizerConfig(muon_lr=0.1, weight_decay=0.3)),
@@ -154,7 +148,7 @@ def test_muon_is_torchs_but_for_its_bfloat16() -> None:
         torch.testing.assert_close(own.state[one]["momentum_buffer"], library.state[other]["momentum_buffer"])
 
 
-def test_adam_atan2_is_the_librarys() -> None:
+def test_adam_atan2_is_the_librarys():
     """adam-atan2-pytorch, to the bit; a parameter without a gradient waits."""
     pairs, _ = stepped_alike(
         lambda ours: AdamAtan2(ours, OptimizerConfig(lr=0.01, betas=BETAS, weight_decay=0.3)),
@@ -164,7 +158,7 @@ def test_adam_atan2_is_the_librarys() -> None:
     assert all(torch.equal(mine, yours) for mine, yours in pairs)
 
 
-def test_sign_sgd_moves_touched_rows_by_the_sign_of_their_sum() -> None:
+def test_sign_sgd_moves_touched_rows_by_the_sign_of_their_sum():
     table = nn.Embedding(6, 3, sparse=True)
     before = table.weight.detach().clone()
     pull = torch.tensor([[1.0, 1, 0], [-3, 1, 0], [2, 2, -1]])  # rows 4, 4, 1
@@ -204,9 +198,7 @@ class Fused(torch.optim.Optimizer):
     ("settings", "fused"),
     [({}, True), ({"eps": 1e-8}, False), ({"kind": "adam-atan2"}, False), ({"kind": "adamw"}, False)],
 )
-def test_the_fused_package_moves_the_weights_where_it_may(
-    settings: dict[str, object], fused: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fused_package_moves_the_weights_where_it_may(settings, fused, monkeypatch):
     """It goes on from the state of ours, and ours from its."""
     config = OptimizerConfig(**{"kind": "adam-atan2-outside"} | settings)
     torch.manual_seed(1)

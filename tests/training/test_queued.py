@@ -6,9 +6,7 @@ same operators with the same numbers, so that one can be captured as a graph and
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -21,7 +19,6 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
 from reason.config.overrides import override
-from reason.config.schema import Config
 from reason.extensions.graph import capture
 from reason.runs.build import build_trainer
 from reason.runs.sets import load_training_set
@@ -38,7 +35,7 @@ FAMILIES = VARIANTS | {
 }
 
 
-def some(names: Iterable[str], *fast: str) -> list[Any]:
+def some(names, *fast):
     """The names, those slow that are not among the fast ones."""
     return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
@@ -46,20 +43,20 @@ def some(names: Iterable[str], *fast: str) -> list[Any]:
 class Generator(torch.Generator):
     """A generator of the CPU that says to be the device's."""
 
-    device = property(lambda self: torch.device(DEVICE))  # type: ignore[assignment]
+    device = property(lambda self: torch.device(DEVICE))
 
-    def __new__(cls, device: Any = None) -> "Generator":
+    def __new__(cls, device=None):
         return super().__new__(cls)
 
 
 class Queue(TorchDispatchMode):
     """Records operators, the shapes of their tensors and every other argument; refuses what meets the host."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.operators: list[tuple[Any, ...]] = []
+        self.operators = []
 
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
         if not function.name().startswith(("prim::", "profiler::")):
             leaves = tree_leaves((args, kwargs))
@@ -71,23 +68,23 @@ class Queue(TorchDispatchMode):
 
 
 @functools.cache
-def name_device() -> None:
+def name_device():
     """torch takes one name, once, for a device that is written in Python."""
     _setup_privateuseone_for_python_backend(DEVICE)
-    torch.gpu.get_amp_supported_dtype = lambda: [torch.bfloat16]  # type: ignore[attr-defined]
+    torch.gpu.get_amp_supported_dtype = lambda: [torch.bfloat16]
 
 
 @contextlib.contextmanager
-def fake_gpu() -> Iterator[FakeTensorMode]:
+def fake_gpu():
     """Fake tensors of this device: it has no memory, so nothing is computed."""
     name_device()
     tensor = torch.tensor
 
-    def on_device(data: Any, device: Any = None, **how: Any) -> Tensor:
+    def on_device(data, device=None, **how):
         held = tensor(data, device="cpu", **how)
         return held if device is None else torch.empty(held.shape, dtype=held.dtype, device=device)
 
-    def buffers_to(model: torch.nn.Module, device: torch.device) -> torch.nn.Module:
+    def buffers_to(model, device):
         for module in model.modules():
             module._buffers |= {name: held.to(device) for name, held in module._buffers.items() if held is not None}
         return model
@@ -103,7 +100,7 @@ def fake_gpu() -> Iterator[FakeTensorMode]:
             yield mode
 
 
-def hold_one_queue(config: Config, steps: int = 7, queued: bool = True) -> None:
+def hold_one_queue(config, steps=7, queued=True):
     """Steps of one form queue the same operators; some form comes twice."""
     data = load_training_set(config, torch.device("cpu"))
     with fake_gpu() as mode:
@@ -115,8 +112,8 @@ def hold_one_queue(config: Config, steps: int = 7, queued: bool = True) -> None:
         with torch.device(DEVICE):
             trainer = build_trainer(config, Path("no-run"), data)
         captured = capture.Captured(trainer, lambda step: step)
-        trainer.numbers = trainer.numbers if queued else captured.host_numbers  # type: ignore[method-assign]
-        seen: dict[capture.Form, list[tuple[Any, ...]]] = {}
+        trainer.numbers = trainer.numbers if queued else captured.host_numbers
+        seen = {}
         again = 0
         for step in range(steps):
             at, queue = capture.form_of(trainer), Queue()
@@ -133,11 +130,11 @@ def hold_one_queue(config: Config, steps: int = 7, queued: bool = True) -> None:
 
 
 @pytest.mark.parametrize("family", some(FAMILIES, "trm-mlp", "hrm", "cmm", "muon", "scheduled loss"))
-def test_steps_of_one_form_queue_the_same_operators(family: str, tiny: Config) -> None:
+def test_steps_of_one_form_queue_the_same_operators(family, tiny):
     hold_one_queue(override(tiny, SCHEDULED | {"model.h_cycles": "2"} | FAMILIES[family]))
 
 
-def test_a_number_of_the_host_is_noticed(tiny: Config) -> None:
+def test_a_number_of_the_host_is_noticed(tiny):
     with pytest.raises(AssertionError, match=r"aten\.mul"):
         hold_one_queue(override(tiny, SCHEDULED), queued=False)
 
@@ -145,7 +142,7 @@ def test_a_number_of_the_host_is_noticed(tiny: Config) -> None:
 @pytest.mark.parametrize(
     "meets", [lambda x: x.sum().item(), lambda x: x.nonzero(), lambda x: x.cpu(), lambda x: bool(x.any()), torch.unique]
 )
-def test_what_meets_the_host_is_noticed(meets: Callable[[Tensor], Any]) -> None:
+def test_what_meets_the_host_is_noticed(meets):
     with fake_gpu():
         there = torch.ones(3, device=DEVICE)
         with pytest.raises((RuntimeError, AssertionError)), Queue():

@@ -1,35 +1,29 @@
 """Training on sets of several sizes at once, and reading any size with the weights of one."""
 
-from pathlib import Path
-
 import pytest
 from conftest import make_set, output, refusal, trainer_of
 from test_loop import resumes_to_the_bit
 
 from reason.cli import main
 from reason.config.overrides import override
-from reason.config.schema import Config
 
 LOCAL = {"model.mixer": "local", "model.q_from": "mean", "model.puzzle_emb_len": "0", "model.positions": "none"}
 
 
 @pytest.fixture(scope="module")
-def mazes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
-    """Mazes of two sizes to train on, of a third to read."""
+def mazes(tmp_path_factory):
     here = tmp_path_factory.mktemp("mazes")
     words = "maze --min-path 4 --train 20 --validation 5 --test 5 --size"
     return {size: make_set(f"{words} {size}", here / str(size)) for size in (4, 5, 7)}
 
 
-def config_of(tiny: Config, mazes: dict[int, Path], **changes: str) -> Config:
+def config_of(tiny, mazes, **changes):
     two = {"data.directory": f"{mazes[4]},{mazes[5]}", "model.noise": "additive", "loss.weights.equil_z": "0.1"}
     more = {"training.monitor.every": "2"}
     return override(tiny, LOCAL | two | more | changes)
 
 
-def test_batches_come_by_size_in_turn_and_each_size_keeps_its_own_carry(
-    tiny: Config, mazes: dict[int, Path], tmp_path: Path
-) -> None:
+def test_batches_come_by_size_in_turn_and_each_size_keeps_its_own_carry(tiny, mazes, tmp_path):
     trainer = trainer_of(config_of(tiny, mazes), tmp_path)
     seen = []
     for _ in range(4):
@@ -44,13 +38,11 @@ def test_batches_come_by_size_in_turn_and_each_size_keeps_its_own_carry(
 @pytest.mark.parametrize(
     ("stop", "changes"), [(2, {}), (1, {"model.open_only": "true", "model.noise": "multiplicative"})], ids=str
 )
-def test_a_resumed_run_is_the_one_that_did_not_stop(
-    stop: int, changes: dict[str, str], tiny: Config, mazes: dict[int, Path], tmp_path: Path
-) -> None:
+def test_a_resumed_run_is_the_one_that_did_not_stop(stop, changes, tiny, mazes, tmp_path):
     resumes_to_the_bit(config_of(tiny, mazes, **changes), tmp_path, stop)
 
 
-def test_a_run_on_two_sizes_evaluates_and_solves_a_third(mazes: dict[int, Path], tmp_path: Path) -> None:
+def test_a_run_on_two_sizes_evaluates_and_solves_a_third(mazes, tmp_path):
     run = tmp_path / "run"
     changes = {"model.hidden_size": "8", "model.num_heads": "1", "model.expansion": "1", "training.steps": "2"}
     changes["model.open_only"] = "true"

@@ -1,20 +1,15 @@
 """Starting from a finished run: unchanged, on other constraints, and what does not fit."""
 
-import shutil
-from pathlib import Path
-
 import pytest
 import torch
-from conftest import TINY, output, trainer_of
+from conftest import TINY, trainer_of
 from evaluators import random_batch, shaken
 from safetensors.torch import load_file
 
 from datasets_gen.structure import Relation, Structure
 from reason.config.overrides import override
-from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig, Shape, build_model
-from reason.models.base import Reasoner
 from reason.presets import preset
 from reason.rollout import unroll
 from reason.training.checkpoint import checkpoints
@@ -22,7 +17,7 @@ from reason.training.warm_start import moved
 
 
 @pytest.fixture(scope="module")
-def first(sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Path]:
+def first(sudoku_4x4, tmp_path_factory):
     """A finished run whose averages differ from its weights."""
     changes = {"data.directory": str(sudoku_4x4), "ema.decay": "0.5"}
     config, run = override(preset("sudoku-4x4").config(), TINY | changes), tmp_path_factory.mktemp("runs") / "first"
@@ -30,7 +25,7 @@ def first(sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[C
     return config, run
 
 
-def test_a_run_begins_with_the_weights_that_evaluation_reads(first: tuple[Config, Path], tmp_path: Path) -> None:
+def test_a_run_begins_with_the_weights_that_evaluation_reads(first, tmp_path):
     begun = trainer_of(override(first[0], {"init_from": str(first[1])}), tmp_path / "new").model.state_dict()
     average = load_file(checkpoints(first[1])[-1] / "ema.safetensors")
     assert all(torch.equal(begun[name], average[name]) for name in average)
@@ -42,9 +37,7 @@ def test_a_run_begins_with_the_weights_that_evaluation_reads(first: tuple[Config
     ({"model.states": "1", "model.num_layers": "1"}, "do not fit the model"),
     ({"init_from": "nowhere"}, "no run at nowhere"),
 ])  # fmt: skip
-def test_what_does_not_fit_is_refused(
-    first: tuple[Config, Path], tmp_path: Path, changes: dict[str, str], text: str
-) -> None:
+def test_what_does_not_fit_is_refused(first, tmp_path, changes, text):
     config = override(first[0], {"init_from": str(first[1])} | changes)
     with pytest.raises(ConfigError, match=text):
         trainer_of(config, tmp_path / "run")
@@ -55,13 +48,10 @@ DIAGONAL = Relation(name="alldifferent", instances=((0, 3),))
 LESS = Relation(name="less", places=2, clues=1, highest=3, instances=((1, 2),))
 
 
-def of_constraints(groups: dict[str, tuple[int, ...]], *relations: Relation) -> tuple[Reasoner, dict[str, tuple]]:
+def of_constraints(groups, *relations):
     """A model with random weights of 2×2 puzzles with three symbols, and what its messages stand for."""
-    shape = Shape(
-        seq_len=4,
-        vocab_size=5,
-        structure=Structure(grid=(2, 2), groups=groups, relations=relations, symbols=(2, 3, 4)),
-    )
+    structure = Structure(grid=(2, 2), groups=groups, relations=relations, symbols=(2, 3, 4))
+    shape = Shape(seq_len=4, vocab_size=5, structure=structure)
     config = RecursiveConfig(
         hidden_size=8, mixer="relations" if relations else "groups", symbols=True, positions="none", num_heads=1,
         expansion=1, puzzle_emb_len=0, h_cycles=1, l_cycles=2, num_layers=1, states=1, gradient="all-cycles",
@@ -69,16 +59,13 @@ def of_constraints(groups: dict[str, tuple[int, ...]], *relations: Relation) -> 
     return shaken(build_model(config, shape)), config.constraints(shape)
 
 
-def test_a_constraint_that_the_run_did_not_have_says_nothing_at_first() -> None:
+def test_messages_follow_the_names_of_constraints_and_new_ones_say_nothing_at_first():
     (old, had), (new, has) = of_constraints(LINES), of_constraints(LINES, DIAGONAL, LESS)
     new.load_state_dict(moved(old.state_dict(), new.state_dict(), had, has))
     batch = random_batch(2, 4, 5)
     for a, b in zip(unroll(new, batch, 2), unroll(old, batch, 2), strict=True):
         torch.testing.assert_close(a.logits, b.logits)
-
-
-def test_messages_follow_the_names_of_constraints() -> None:
-    """A run on rows, columns and boxes begins one of boxes and rows: each keeps its weights, columns are left out."""
+    # A run on rows, columns and boxes begins one of boxes and rows: each keeps its weights, columns are left out.
     (old, had), (new, has) = (
         of_constraints(LINES | {"box": (0,) * 4}, LESS),
         of_constraints({"box": (0,) * 4, "row": LINES["row"]}, DIAGONAL, LESS),
@@ -91,15 +78,3 @@ def test_messages_follow_the_names_of_constraints() -> None:
     for part in ("sums", "numbers", "answer"):
         assert torch.equal(after[f"{layer}messages.1.{part}.weight"], before[f"{layer}messages.0.{part}.weight"])
     assert torch.equal(after[f"{layer}own.weight"], before[f"{layer}own.weight"])
-
-
-def test_a_run_begins_on_other_constraints_and_says_so(sudoku_4x4: Path, tmp_path: Path) -> None:
-    shutil.copytree(sudoku_4x4, tmp_path / "other")
-    for file in (tmp_path / "other").glob("*/dataset.json"):
-        file.write_text(file.read_text().replace('"box"', '"region"'))
-    words = [f"{key}={value}" for key, value in TINY.items()]
-    first, second = str(tmp_path / "first"), str(tmp_path / "second")
-    output(["train", "sudoku-9x9", f"data={sudoku_4x4}", f"run={first}", *words])
-    began, words = f"init_from={first}", [f"data={tmp_path / 'other'}", f"run={second}", *words]
-    told = output(["train", "sudoku-9x9", began, *words], f"{began}: messages that start at zero: region\n")
-    assert f"{began}: messages of the run that are left out: box\n" in told

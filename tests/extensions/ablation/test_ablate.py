@@ -33,12 +33,12 @@ SHORT = ["training.steps=3", "training.batch_size=8", "model.hidden_size=16", "m
          "evaluation.steps=2", "training.monitor.puzzles=0"]  # fmt: skip
 
 
-def summary_of(folder: Path) -> str:
+def summary_of(folder):
     """The file of a summary, but for the minutes."""
     return re.sub(r'"minutes": [^,]+,', "", (folder / "summary/summary.json").read_text())
 
 
-def test_variants_are_combinations_or_single_changes(tmp_path: Path) -> None:
+def test_variants_are_combinations_or_single_changes(tmp_path):
     words = ["sudoku-4x4", "model.h_cycles=2,1", "ema.decay=0.9,none,0.5", "training.steps=10"]
     whole, single = asked(words, False), asked(words, True)
     assert list(whole.variants())[:3] == [
@@ -53,14 +53,14 @@ def test_variants_are_combinations_or_single_changes(tmp_path: Path) -> None:
     assert [cell.run.name for cell in seeds.cells(tmp_path)] == ["00-seed0", "00-seed1"]
 
 
-def test_runs_take_as_many_puzzle_steps() -> None:
+def test_runs_take_as_many_puzzle_steps():
     ablation = asked(["sudoku-4x4", "training.batch_size=16,4", "training.steps=10", "rollout.grad_steps=1"], False)
     assert [ablation.config(changes, 0).training.steps for changes in ablation.variants().values()] == [10, 40]
     lengths = asked(["sudoku-4x4", "training.steps=10,20"], False)
     assert [lengths.config(changes, 0).training.steps for changes in lengths.variants().values()] == [10, 20]
 
 
-def test_a_papers_table_trains_as_it_stands(here: Path) -> None:
+def test_a_papers_table_trains_as_it_stands(here):
     """Its rows for their own steps: equal epochs, so more puzzle-steps where N_accum is larger."""
     table = asked(["cmm-5", "seeds=1"], False, as_published=True)
     configs = [cell.config for cell in table.cells(here)]
@@ -72,8 +72,7 @@ def test_a_papers_table_trains_as_it_stands(here: Path) -> None:
     assert [cell.config.training.steps for cell in equal[:2]] == [300, 300]
 
 
-def test_presets_are_varied_like_a_setting(tmp_path: Path) -> None:
-    """With as many puzzle-steps as the first; on one set of puzzles."""
+def test_presets_are_varied_like_a_setting(tmp_path):
     words = ["sudoku-6x6,sudoku-6x6-cmm-node", "training.steps=10", "model.h_cycles=2,1", "seeds=1"]
     cells = asked([*words, "seed=3"], True).cells(tmp_path)
     assert {(cell.run.name[3:], cell.config.seed) for cell in cells} == {("seed3", 3)}
@@ -87,7 +86,7 @@ def test_presets_are_varied_like_a_setting(tmp_path: Path) -> None:
     asked(["sudoku-6x6,sudoku-4x4", "data=data/one"], False).cells(tmp_path)
 
 
-def test_differences_are_paired_by_seed() -> None:
+def test_differences_are_paired_by_seed():
     rng = np.random.default_rng(0)
     base = rng.random(5)
     other = base + 0.01 + 0.001 * rng.random(5)
@@ -102,8 +101,8 @@ def test_differences_are_paired_by_seed() -> None:
     assert difference({0: 0.5}, {})["verdict"] == "not run"
 
 
-def test_a_seed_that_one_variant_lacks_is_left_out_of_the_difference() -> None:
-    def results(exact: float) -> dict[str, object]:
+def test_a_seed_that_one_variant_lacks_is_left_out_of_the_difference():
+    def results(exact):
         counts = {"trained_steps": 1, "steps": 1, "parameters": 1, "puzzles": 10, "minutes": 0.5}
         return counts | {"exact_by_step": [exact]}
 
@@ -133,12 +132,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_ablated_is_refused(words: list[str], said: str, here: Path) -> None:
+def test_what_cannot_be_ablated_is_refused(words, said, here):
     refusal(["ablate", *words], said)
     assert not list(here.iterdir())
 
 
-def test_another_ablation_keeps_its_folder(tmp_path: Path) -> None:
+def test_another_ablation_keeps_its_folder(tmp_path):
     """Seeds and other sets may come and go; how runs are evaluated may change until one has been."""
     first = Ablation(preset="sudoku-4x4", varied={"model.h_cycles": ("1", "2"), "model.activation": ("silu", "tanh")})
     more, folder = first.model_copy(update={"seeds": 5, "also_on": ["data/other"]}), tmp_path / "a"
@@ -158,28 +157,25 @@ def test_another_ablation_keeps_its_folder(tmp_path: Path) -> None:
 class Within:
     """Stands for a process: does its work in this one, at once."""
 
-    def __init__(self, command: list[str], **_: object):
+    def __init__(self, command, **_):
         with contextlib.redirect_stdout(io.StringIO()):
             self.returncode = work(Path(command[-2]), command[-1])
 
-    def poll(self) -> int:
-        """Its exit status."""
+    def poll(self):
         return self.returncode
 
 
 @pytest.fixture
-def within(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which processes of an ablation work in this one."""
+def within(here, monkeypatch):
     monkeypatch.setattr("reason.extensions.ablation.local.subprocess.Popen", Within)
     return here
 
 
-def test_it_trains_evaluates_and_says_what_failed(sudoku_4x4: Path, within: Path) -> None:
-    """Two variants of one seed; a second call trains nothing again and prints the same table."""
+def test_it_trains_evaluates_and_says_what_failed(sudoku_4x4, within):
     words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1", "seeds=1", *SHORT, "--jobs", "2"]
     runs = within / "runs/ablation-sudoku-4x4"
 
-    def begun() -> list[int]:
+    def begun():
         return [path.stat().st_mtime_ns for path in sorted(runs.glob("*/config.json"))]
 
     first, stamps = output(words, "h_cycles=1  begins, log", "all at 0 %", "exact 0.0%; 2 of 2 runs"), begun()
@@ -196,7 +192,7 @@ def test_it_trains_evaluates_and_says_what_failed(sudoku_4x4: Path, within: Path
     assert rows[0] == rows[1]
 
 
-def test_a_run_that_cannot_be_evaluated_keeps_its_training(sudoku_4x4: Path, addition: Path, within: Path) -> None:
+def test_a_run_that_cannot_be_evaluated_keeps_its_training(sudoku_4x4, addition, within):
     """A set of another family: said once the first run is trained; the command without it needs no training."""
     words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.9,0.5", "seeds=1", *SHORT]
     output([*words, "--also-on", str(addition), "--out", "a"], status=1)
@@ -210,29 +206,26 @@ SMALL = ["model.hidden_size=16", "training.batch_size=8", "evaluation.steps=1"]
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_stops_what_is_at_work(
-    number: signal.Signals, status: int, sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    number, status, sudoku_4x4, here, monkeypatch,
+    capsys
+):  # fmt: skip
     """Each process gets Ctrl-C, at which it saves, and is waited for."""
     at_work = Mock(returncode=None)
     at_work.poll.side_effect = [None] * 50  # so many looks until the signal is heard
 
-    def begun(*_: object, **__: object) -> Mock:
+    def begun(*_, **__):
         os.kill(os.getpid(), number)  # while the process trains
         return at_work
 
     monkeypatch.setattr("reason.extensions.ablation.local.subprocess.Popen", begun)
     assert main(["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1"]) == status
-    assert [called for called in at_work.mock_calls if called[0] != "poll"] == [
-        call.send_signal(signal.SIGINT),
-        call.wait(),
-    ]
+    assert [each for each in at_work.mock_calls if each[0] != "poll"] == [call.send_signal(signal.SIGINT), call.wait()]
     said = capsys.readouterr().out
     assert "00-seed0  h_cycles=2  begins, log runs/ablation-sudoku-4x4/00-seed0.log" in said
     assert "6 runs are left, 0 of them failed; the same command goes on with them" in said
 
 
-def test_a_folder_is_one_command_s_at_a_time(sudoku_4x4: Path, here: Path) -> None:
+def test_a_folder_is_one_command_s_at_a_time(sudoku_4x4, here):
     (here / "a").mkdir()
     with FileLock("a/.lock"):
         words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1", "--out", "a"]
@@ -241,7 +234,7 @@ def test_a_folder_is_one_command_s_at_a_time(sudoku_4x4: Path, here: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_killed_command_goes_on_to_the_same_table(sudoku_4x4: Path, here: Path) -> None:
+def test_a_killed_command_goes_on_to_the_same_table(sudoku_4x4, here):
     """Killed (-9) while a run trains, which ends its process; then interrupted; each run resumes at its checkpoint."""
     words = ["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", "seeds=1", *SMALL, "training.steps=200",
              "training.checkpoint_every=10", "training.log_every=10", "training.monitor.puzzles=0"]  # fmt: skip
@@ -264,8 +257,7 @@ def test_a_killed_command_goes_on_to_the_same_table(sudoku_4x4: Path, here: Path
     assert summary_of(Path("a")) == summary_of(Path("b"))
 
 
-def test_a_cluster_s_signals_stop_once() -> None:
-    """Another kind is no second Ctrl-C."""
+def test_a_cluster_s_signals_stop_once():
     with StopRequest() as stop:
         for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
             os.kill(os.getpid(), number)
@@ -276,8 +268,7 @@ def test_a_cluster_s_signals_stop_once() -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_the_steps_of_a_torn_checkpoint_are_trained_again(sudoku_4x4: Path, here: Path) -> None:
-    """The run is not evaluated at the checkpoint before it."""
+def test_the_steps_of_a_torn_checkpoint_are_trained_again(sudoku_4x4, here):
     ablation = asked(["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", "seeds=1", *SHORT], False)
     open_folder(here, ablation)
     cell = ablation.cells(here)[0]
@@ -288,16 +279,15 @@ def test_the_steps_of_a_torn_checkpoint_are_trained_again(sudoku_4x4: Path, here
     assert json.loads((cell.run / "evaluation/ablation/results.json").read_text())["checkpoint_step"] == 3
 
 
-REASONS = {
-    "killed": (-9, "error: no space\n", "killed by signal 9, perhaps out of memory"),
-    "told to end": (-15, "", "killed by signal 15"),
-    "its own error": (1, "error: no memory\nerror: no space\n", "no space"),
-    "srun's error": (0, "submitit INFO (10:00) - Loading\nsrun: error: n1: task 0: Killed\n", "n1: task 0: Killed"),
-    "silent": (1, "training:   0%|          | 0/3 [00:00<?, ?step/s]\r", "no word"),
-}  # fmt: skip
+REASONS = (
+    (-9, "error: no space\n", "killed by signal 9, perhaps out of memory"),
+    (1, "error: no memory\nerror: no space\n", "no space"),
+    (0, "submitit INFO (10:00) - Loading\nsrun: error: n1: task 0: Killed\n", "n1: task 0: Killed"),
+    (1, "training:   0%|          | 0/3 [00:00<?, ?step/s]\r", "no word"),
+)
 
 
-@pytest.mark.parametrize(("status", "text", "said"), REASONS.values(), ids=REASONS)
-def test_why_a_process_ended(status: int, text: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / "log").write_text(text)
-    assert why_ended(status, tmp_path / "log").startswith(said)
+def test_why_a_process_ended(tmp_path):
+    for status, text, said in REASONS:
+        (tmp_path / "log").write_text(text)
+        assert why_ended(status, tmp_path / "log").startswith(said)

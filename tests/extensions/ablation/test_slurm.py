@@ -25,25 +25,22 @@ PLAN = ["ablate", "sudoku-4x4", "ema.decay=0.99,0.5", "model.hidden_size=16", "m
 class Jobs:
     """Stands for SLURM and submitit's executor: numbers jobs, and is told which of them it still has."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.jobs, self.states = dict[str, slurm.Job](), dict[str, str]()
+    def __init__(self, monkeypatch):
+        self.jobs, self.states = {}, {}
         monkeypatch.setattr(slurm, "executor", lambda *_: self)
         monkeypatch.setattr(slurm, "queued", lambda: self.states)
 
-    def batch(self) -> contextlib.AbstractContextManager[None]:
+    def batch(self):
         (Path("a") / slurm.FOLDER).mkdir(exist_ok=True)  # as submitit does
         return contextlib.nullcontext()
 
-    def submit(self, job: slurm.Job) -> Mock:
+    def submit(self, job):
         number = str(len(self.jobs) + 1)
         self.jobs[number], self.states[number] = job, "PENDING (Resources)"
         return Mock(job_id=number)
 
 
-def test_runs_are_submitted_until_they_are_finished(
-    sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One of two jobs ends with its run, the other is killed and submitted again: the table of one machine."""
+def test_runs_are_submitted_until_they_are_finished(sudoku_4x4, here, monkeypatch):
     slurm_of, plan = Jobs(monkeypatch), [*PLAN, f"data={sudoku_4x4}", "seeds=1", "training.steps=3"]
     on_slurm = [*plan, "--out", "a", "--on", "slurm", "--max-minutes", "5"]
     output(on_slurm, "00-seed0  job 1  PENDING (Resources)  decay=0.99", "2 runs are left, 2 submitted now")
@@ -59,11 +56,11 @@ def test_runs_are_submitted_until_they_are_finished(
     assert summary_of(Path("a")) == summary_of(Path("b"))
 
 
-def test_a_job_that_a_signal_stopped_is_requeued(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_a_signal_stopped_is_requeued(here, monkeypatch):
     monkeypatch.setenv("_TEST_CLUSTER_", "local")  # the environment that submitit believes in
     (here / "a").mkdir()
     open_folder(here / "a", asked(PLAN[1:4], False))
-    told: list[int] = []
+    told = []
     before = signal.signal(signal.SIGUSR2, lambda number, _: told.append(number))  # as submitit's handler
     try:
         slurm.Job(lambda folder, name: 0, here / "a/00-seed0")()
@@ -83,15 +80,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED)
-def test_what_slurm_cannot_do_is_refused(
-    words: list[str], said: str, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_slurm_cannot_do_is_refused(words, said, here, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda _: None if "sbatch here" in said else "/")
     refusal([*PLAN, *words], said)
     assert not list(here.iterdir())
 
 
-def test_jobs_that_sbatch_refuses_are_none(here: Path, sudoku_4x4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_that_sbatch_refuses_are_none(here, sudoku_4x4, monkeypatch):
     """A script in sbatch's place says what the real one says."""
     for name in ("sbatch", "squeue", "srun"):
         fails = "echo sbatch: error: invalid partition: nowhere >&2; exit 1" if name == "sbatch" else "exit 0"

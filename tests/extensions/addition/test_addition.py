@@ -32,9 +32,8 @@ def test_the_layout_of_stars():
 
 @given(FAMILIES, st.data())
 def test_questions_labels_and_rules_agree(puzzle, data):
-    operands = data.draw(
-        st.lists(st.integers(0, 10**puzzle.digits - 1), min_size=puzzle.operands, max_size=puzzle.operands)
-    )
+    number = st.integers(0, 10**puzzle.digits - 1)
+    operands = data.draw(st.lists(number, min_size=puzzle.operands, max_size=puzzle.operands))
     question, label = puzzle.example(operands)
     assert question.shape == label.shape == (puzzle.seq_len,)
     assert question.max() < puzzle.vocab_size
@@ -81,27 +80,19 @@ def test_sets_are_disjoint_seeded_and_verified(made):
     assert operands.max() <= 9999
 
 
-def test_a_length_split_trains_short_and_tests_long(made):
-    directory = made("addition --digits 3 --test-digits 6 --train 300 --test 300")
+def test_lengths_of_splits_and_of_operands_may_differ(made):
+    directory = made("addition --digits 3 --test-digits 6 --train 300 --test 300 --no-reverse --zero-pad")
     train, test = (read_split(directory, name)[1] for name in ("train", "test"))
     assert set(train.ratings) == {1, 2, 3}
     assert set(test.ratings) == {1, 2, 3, 4, 5, 6}
     assert train.inputs.shape[1] == test.inputs.shape[1] == Addition(6).seq_len
-
-
-def test_operands_of_one_sum_may_differ_in_digits(made):
-    directory = made("addition --digits 3 --min-digits 1 --mixed-digits --train 400 --test 100")
+    directory = made("addition --digits 3 --min-digits 1 --mixed-digits --train 400 --test 100", name="mixed")
     meta, split = read_split(directory, "train")
     puzzle = puzzle_of(meta)
     digits = np.array([[len(str(term)) for term in puzzle.read(question)] for question in split.inputs])
     assert {tuple(row) for row in digits.tolist()} == {(a, b) for a in (1, 2, 3) for b in (1, 2, 3)}
     assert (split.ratings == digits.max(1)).all()
     assert "--min-digits 1 --mixed-digits" in meta.provenance["command"]
-
-
-@pytest.mark.parametrize("flags", ["--no-reverse", "--zero-pad", "--operands 3", "--blank-answer"])
-def test_every_option_makes_a_set_that_verifies(made, flags):
-    made(f"addition --digits 2 --train 40 --test 10 {flags}")
 
 
 @pytest.mark.parametrize(("flags", "message"), [
@@ -129,10 +120,10 @@ def test_a_sum_is_read_with_its_spaces_and_without_its_answer(text):
     assert (question == Addition(3, causal=False).example([12, 34])[0]).all()
 
 
-@pytest.mark.parametrize("blank", [[], ["--blank-answer"]])
+@pytest.mark.parametrize("blank", [[], ["--blank-answer", "--operands", 3]])
 def test_wrong_digits_come_with_their_probability_and_are_uniform(made, tmp_path, capsys, blank):
     for name, noise in (("clean", 0), ("noisy", 0.2)):
-        made("addition --digits 3 --train 4000 --test 50 --noise", noise, *blank, name=name)
+        made("addition --digits 3 --train 1500 --test 50 --noise", noise, *blank, name=name)
     assert "but for wrong digits (0.2 expected)" in capsys.readouterr().out
     clean, noisy = (read_split(tmp_path / name, "train")[1] for name in ("clean", "noisy"))
     digits = (clean.labels >= 1) & (clean.labels <= 10)
@@ -140,7 +131,7 @@ def test_wrong_digits_come_with_their_probability_and_are_uniform(made, tmp_path
     wrong = noisy.labels[digits] != clean.labels[digits]
     assert wrong.mean() == pytest.approx(0.2, abs=0.015)
     shifts = (noisy.labels[digits].astype(int) - clean.labels[digits])[wrong] % 10
-    assert np.bincount(shifts, minlength=10)[1:] / len(shifts) == pytest.approx(np.full(9, 1 / 9), abs=0.02)
+    assert np.bincount(shifts, minlength=10)[1:] / len(shifts) == pytest.approx(np.full(9, 1 / 9), abs=0.04)
     if not blank:  # the model is shown the digits that it was to predict
         scored = noisy.labels[:, :-1] > 0
         assert (noisy.inputs[:, 1:][scored] == noisy.labels[:, :-1][scored]).all()

@@ -4,7 +4,6 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -102,7 +101,6 @@ def naive_undo(name, grid):
 
 
 def naive_pass(names, inputs, outputs, halting, tasks, k, side):
-    """pass@k."""
     total = 0.0
     for task, pairs in tasks.items():
         for pair in pairs["test"]:
@@ -275,7 +273,6 @@ def written(folder, **tasks):
 
 @pytest.mark.parametrize("given", ["data", "data/training/*.json data/evaluation/*.json"])
 def test_folders_of_tasks_say_the_split(made, tmp_path, monkeypatch, capsys, refused, given):
-    """A list of pairs is a training task of RE-ARC, whose metadata.json is none."""
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "data/training", **{f"a{n}": [PAIR] for n in range(4)})
     asked = [[{"input": [[colour]], "output": [[colour + 1]]}] for colour in (4, 6)]
@@ -311,9 +308,7 @@ def official_score(submission, solutions):
 @pytest.mark.parametrize("known", [True, False])
 def test_a_submission_by_the_official_rules(made, tmp_path, capsys, known):
     """Answers under all augmentations, a third of which are wrong; the competition gives no solutions."""
-    folder = Path(__file__).parents[4] / "shared/data/arc"  # all 400 tasks, where they are at hand
-    folder, start = (folder, "arc-agi_") if folder.is_dir() else (FIXTURES, "arc_")
-    challenges, solutions = (json.loads((folder / f"{start}evaluation_{kind}.json").read_text()) for kind in KINDS)
+    challenges, solutions = (json.loads((FIXTURES / f"arc_evaluation_{kind}.json").read_text()) for kind in KINDS)
     for kind, content in zip(KINDS, (challenges, solutions), strict=True):
         if known or kind == "challenges":
             (tmp_path / f"evaluation_{kind}.json").write_text(json.dumps(content))
@@ -338,14 +333,14 @@ def test_a_submission_by_the_official_rules(made, tmp_path, capsys, known):
 
 
 @pytest.fixture(scope="module")
-def voters(tmp_path_factory: pytest.TempPathFactory) -> PuzzleData:
+def voters(tmp_path_factory):
     directory = tmp_path_factory.mktemp("sets") / "arc"
     words = ["import", "arc", *ARC, "--augmentations", "3", "--size", "8", "--output-dir", str(directory)]
     assert main(words) == 0
     return PuzzleData(directory, "test")
 
 
-def test_augmented_copies_vote(voters: PuzzleData, tmp_path: Path) -> None:
+def test_augmented_copies_vote(voters, tmp_path):
     """A model that knows three of four copies' answers at the last step, and none before it."""
     model = small(voters.shape, puzzle_emb_len=1)
     labels = torch.where(voters.labels == -100, 0, voters.labels).long()
@@ -356,12 +351,12 @@ def test_augmented_copies_vote(voters: PuzzleData, tmp_path: Path) -> None:
     rows = {(number, *voters.inputs[i].tolist()): i for i, number in enumerate(numbers)}
     readout, encode = model.readout, model.encode
 
-    def remember(batch: Any) -> torch.Tensor:
+    def remember(batch):
         asked = zip(batch.identifiers.tolist(), batch.inputs.tolist(), strict=True)
         model.rows = [rows[number, *question] for number, question in asked]
         return encode(batch)
 
-    def recite(state: Any, context: Any, step: int | None = None) -> Any:
+    def recite(state, context, step=None):
         said = labels[model.rows].clone()
         said[wrong[model.rows] if step == 4 else slice(None)] = 2
         logits = torch.nn.functional.one_hot(said, voters.shape.vocab_size).float()

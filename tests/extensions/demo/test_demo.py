@@ -13,15 +13,14 @@ SHORT = ["training.batch_size=2", "training.compile=none", "model.hidden_size=8"
 
 
 @pytest.fixture
-def sets_there(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small sets where the demo has its own."""
+def sets_there(here, monkeypatch):
     monkeypatch.setattr(demo, "PUZZLES", 2)
     for folder in demo.preset(demo.PRESET).config().data.directories:
         make_set("maze --size 10 --min-path 4 --train 8 --validation 2 --test 4", Path(folder))
 
 
 @pytest.mark.usefixtures("sets_there")
-def test_the_demo_reads_two_sizes_and_draws_a_maze(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_reads_two_sizes_and_draws_a_maze(monkeypatch):
     monkeypatch.setattr(demo, "LARGER", {11: 5})
     assert main(["train", demo.PRESET, f"run={demo.RUN}", "training.steps=2", *SHORT]) == 0
     said = output("demo", "demo: python evaluate.py runs/demo\n", "runs/demo data=data/maze-11x11 steps=5\n")
@@ -31,7 +30,7 @@ def test_the_demo_reads_two_sizes_and_draws_a_maze(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("sets_there")
-def test_a_demo_cut_short_reads_what_it_has_trained() -> None:
+def test_a_demo_cut_short_reads_what_it_has_trained():
     words = [demo.PRESET, f"run={demo.RUN}", f"training.steps={demo.STEPS}", *SHORT]
     assert main(["train", *words, "--max-steps", "1"]) == 0
     said = output("demo --minutes 0.001", "demo: cut short before training step 6000; `make demo` goes on with it\n")

@@ -13,7 +13,6 @@ import reason
 from reason import pretrained
 from reason.cli import main
 from reason.config.overrides import override, read_config
-from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.export.card import markdown
 from reason.extensions.export.hub import Reasoner
@@ -22,24 +21,24 @@ from reason.extensions.export.model import export_run
 WORDS = ["evaluation.weights=ema", "steps=3", "evaluation.limit=6"]
 
 
-def configured(run: Path, settings: dict[str, str] | None = None) -> Config:
+def configured(run, settings=None):
     return override(read_config(run / "config.json"), settings or {})
 
 
 @pytest.fixture(scope="module")
-def run(sudoku_4x4: Path, tmp_path_factory: pytest.TempPathFactory) -> reason.Run:
+def run(sudoku_4x4, tmp_path_factory):
     brief = {"training": {"steps": 4, "batch_size": 8, "precision": "fp32"}, "model": {"hidden_size": 16}}
     return reason.train("sudoku-4x4", data=sudoku_4x4, run=tmp_path_factory.mktemp("export") / "run", **brief)
 
 
 @pytest.fixture(scope="module")
-def exported(run: reason.Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exported(run, tmp_path_factory):
     out = tmp_path_factory.mktemp("models") / "mine"
     assert main(["export", str(run.directory), str(out), "--stored", "fp16", *WORDS]) == 0
     return out
 
 
-def test_an_exported_model_is_the_run_rounded(run: reason.Run, exported: Path) -> None:
+def test_an_exported_model_is_the_run_rounded(run, exported):
     model = reason.load(exported)
     assert (model.step, model.weights) == (4, "ema")
     for (name, ours), theirs in zip(model.model.named_parameters(), run.model.parameters(), strict=True):
@@ -51,7 +50,7 @@ def test_an_exported_model_is_the_run_rounded(run: reason.Run, exported: Path) -
         assert str(run.directory) not in file.read_text()
 
 
-def test_the_card_states_what_was_measured_and_how(run: reason.Run, exported: Path, sudoku_4x4: Path) -> None:
+def test_the_card_states_what_was_measured_and_how(run, exported, sudoku_4x4):
     card = json.loads((exported / "card.json").read_text())
     measured = run.evaluate(steps=3, name="again", evaluation={"limit": 6})
     one = card["evaluations"][0]
@@ -66,17 +65,7 @@ def test_the_card_states_what_was_measured_and_how(run: reason.Run, exported: Pa
     assert "\nmade\\n```\\n&lt;script>" in markdown(card)
 
 
-def test_a_card_says_what_was_changed_in_reading(run: reason.Run, tmp_path: Path) -> None:
-    config = configured(run.directory, {"evaluation.steps": "2", "model.h_cycles": "1"})
-    export_run(run.directory, tmp_path / "mine", config, "fp32", [])
-    card = json.loads((tmp_path / "mine" / "card.json").read_text())
-    words = card["evaluations"][0]["command"].split()
-    assert words == ["python", "evaluate.py", "mine", words[3], "steps=2", "model.h_cycles=1"]
-
-
-def test_the_command_of_the_card_gives_the_config(
-    run: reason.Run, exported: Path, sudoku_4x4: Path, here: Path
-) -> None:
+def test_the_command_of_the_card_gives_the_config(run, exported, sudoku_4x4, here):
     (here / "data").mkdir()
     (here / "data/sudoku-4x4").symlink_to(sudoku_4x4)
     words = json.loads((exported / "card.json").read_text())["command"].split()[2:]
@@ -85,7 +74,7 @@ def test_the_command_of_the_card_gives_the_config(
     assert all(torch.equal(a, b) for a, b in zip(run.model.parameters(), again.model.parameters(), strict=True))
 
 
-def test_what_cannot_be_exported_is_refused(run: reason.Run, exported: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_exported_is_refused(run, exported, tmp_path):
     with pytest.raises(ConfigError, match="is there already"):
         export_run(run.directory, exported, configured(run.directory), "fp32", [])
     with pytest.raises(ConfigError, match=r"evaluation\.weights=raw: .* keeps none"):
@@ -95,7 +84,7 @@ def test_what_cannot_be_exported_is_refused(run: reason.Run, exported: Path, tmp
     assert not list(tmp_path.iterdir())
 
 
-def test_a_model_goes_to_the_hub_and_back(run: reason.Run, sudoku_4x4: Path, hub: Path) -> None:
+def test_a_model_goes_to_the_hub_and_back(run, sudoku_4x4, hub):
     there = Path(hub, "models--you--first/snapshots", COMMIT)
     assert Reasoner(**vars(run)).push_to_hub("you/first", private=True).endswith(COMMIT)
     card = ModelCard.load(there / "README.md")
@@ -116,7 +105,7 @@ def test_a_model_goes_to_the_hub_and_back(run: reason.Run, sudoku_4x4: Path, hub
     refusal("evaluate hf:you/first/third", "hf:you/first/third cannot be fetched")
 
 
-def test_models_of_the_package(exported: Path, sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_of_the_package(exported, sudoku_4x4, here, monkeypatch):
     monkeypatch.setattr(pretrained, "FOLDER", exported.parent)
     monkeypatch.setattr("reason.runs.evaluation.FOLDER", exported.parent)
     monkeypatch.setenv("COLUMNS", "160")

@@ -39,12 +39,12 @@ if "looped" in extensions():
 
 
 @pytest.fixture(scope="module")
-def sets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def sets(tmp_path_factory):
     folder = tmp_path_factory.mktemp("onnx-sets")
     return {words: make_set(words, folder / words.split()[0]) for words in (SUDOKU, MAZE)}
 
 
-def run_of(name: str, sets: dict[str, Path], folder: Path) -> Path:
+def run_of(name, sets, folder):
     preset, words, settings = MODELS[name]
     assert main(["train", preset, f"data={sets[words]}", f"run={folder / 'run'}", *settings]) == 0
     return folder / "run"
@@ -53,7 +53,7 @@ def run_of(name: str, sets: dict[str, Path], folder: Path) -> Path:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name == "local" else pytest.mark.slow) for name in MODELS]
 )
-def test_graphs_answer_as_torch_does(name: str, sets: dict[str, Path], tmp_path: Path) -> None:
+def test_graphs_answer_as_torch_does(name, sets, tmp_path):
     run, out = run_of(name, sets, tmp_path), tmp_path / "graphs"
     said = output(["export", str(run), str(out), "--onnx"], f"{out}: ")
     card = json.loads((out / "card.json").read_text())
@@ -75,8 +75,7 @@ def test_graphs_answer_as_torch_does(name: str, sets: dict[str, Path], tmp_path:
     assert not card["any_size"] or answers_larger_boards(run, out)
 
 
-def answers_larger_boards(run: Path, out: Path) -> bool:
-    """A graph of cells that see their neighbours takes boards of any shape."""
+def answers_larger_boards(run, out):
     config = derive(read_config(run / "config.json"), {"training.precision": "fp32"})
     model = load_run(run, torch.device("cpu"), config).model
     larger = torch.randint(1, 6, (2, 49))
@@ -87,9 +86,7 @@ def answers_larger_boards(run: Path, out: Path) -> bool:
     return compared(onnx_logits(out, card, larger, expected.before), expected.logits)[0] < 2e-5
 
 
-def test_what_no_graph_can_hold_is_refused_in_a_line(
-    sets: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_no_graph_can_hold_is_refused_in_a_line(sets, tmp_path, monkeypatch):
     run = run_of("attention", sets, tmp_path)
     words = ["export", str(run), str(tmp_path / "out"), "--onnx"]
     monkeypatch.setattr(interop.torch.onnx, "export", lambda *_, **__: 1 / 0)

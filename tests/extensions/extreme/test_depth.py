@@ -67,7 +67,7 @@ def exhausted(candidates, units, level):
     return candidates
 
 
-def naive(board, deepest=2):
+def naive(board, deepest):
     units = geometry(round(len(board) ** 0.5)).units.tolist()
     given = {cell: {int(d)} if d else set(range(1, len(units[0]) + 1)) for cell, d in enumerate(board)}
     left = 0
@@ -83,32 +83,22 @@ def measured(boards):
     return depths(boards, solve(boards).solutions)
 
 
-def test_depth_by_its_definition():
-    """Of published puzzles: singles, and one level of trial and error."""
-    boards = read_table(FIXTURES / "sudoku.csv", "sudoku").split.inputs[:4] - 1
+@pytest.mark.parametrize("deepest", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_depth_by_its_definition(deepest):
+    published = read_table(FIXTURES / "sudoku.csv", "sudoku").split.inputs[:4] - 1
+    boards = published if deepest == 1 else board_of(next(iter(HARD)))[None]
     found = measured(boards)
     for board, depth, left in zip(boards, found.depth, found.left, strict=True):
-        assert naive(board, deepest=1) == (depth, left)
+        assert naive(board, deepest) == (depth, left)
 
 
-@pytest.mark.slow
-def test_two_levels_by_their_definition():
-    board = board_of(next(iter(HARD)))
-    found = measured(board[None])
-    assert naive(board) == (found.depth[0], found.left[0]) == (2, found.left[0])
-
-
-def test_depth_knows_no_order():
-    """Neither moves of cells nor a renaming of digits changes it."""
+def test_known_puzzles_have_their_depth_which_knows_no_order_and_is_a_statistic():
     question = torch.from_numpy(board_of(next(iter(HARD))).astype(np.int64) + 1)[None].expand(20, -1)
     moved = draw_symmetries(20, Sudoku(9).symmetry, torch.Generator().manual_seed(0))
     found = measured(moved.apply(question).numpy().astype(np.uint8) - 1)
     assert len(np.unique(moved.apply(question).numpy(), axis=0)) == 20
     assert set(found.depth.tolist()) == {2}
     assert len(set(found.left.tolist())) == 1
-
-
-def test_known_puzzles_and_their_depth_as_a_statistic_where_every_label_is_full():
     boards, puzzle = np.array([board_of(text) for text in HARD]), Sudoku(9)
     found = measured(boards)
     assert found.depth.tolist() == list(HARD.values())

@@ -1,7 +1,5 @@
 """Every figure is drawn of a small trained run; eigenvalues against those of the whole Jacobian."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +11,7 @@ from reason.extensions.studies.probes import eigenvalues
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("figures")
     data = {"directory": str(folder / "data")}
     rng = np.random.default_rng(0)
@@ -26,23 +24,23 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["spectrum", "determinants", "portrait", "trajectories", "jumps", "repulsion"])
-def test_each_figure_is_drawn(kind: str, run: Path, tmp_path: Path) -> None:
+def test_each_figure_is_drawn(kind, run, tmp_path):
     runs = {"trajectories": [str(run), str(run)], "repulsion": []}.get(kind, [str(run)])
     file = tmp_path / f"{kind}.png"
     output(["figures", kind, str(file), *runs, "--steps", "5"], str(file))
     assert file.stat().st_size > 10_000
 
 
-def test_mistakes_are_named(run: Path) -> None:
+def test_mistakes_are_named(run):
     refusal(["figures", "spectrum", "a.png"], "spectrum is drawn of 1 run, got 0")
     refusal(["figures", "spectrum", "a.txt", str(run)], "ends in .png")
     refusal(["figures", "jumps", "a.png", "nowhere"], "nowhere")
 
 
-def test_eigenvalues_and_the_block_of_a_cell() -> None:
+def test_eigenvalues_the_block_of_a_cell_and_repulsion_of_a_narrow_cone():
     weight = torch.randn(24, 24, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
-    def f(z: torch.Tensor) -> torch.Tensor:
+    def f(z):
         return (z.flatten(1) @ weight.T).view_as(z)
 
     z = torch.zeros(1, 6, 4, dtype=torch.float64)
@@ -51,9 +49,6 @@ def test_eigenvalues_and_the_block_of_a_cell() -> None:
     np.testing.assert_allclose(np.sort(np.abs(eigenvalues(f, z, 6)))[::-1], largest, rtol=1e-3)
     assert len(eigenvalues(f, z, 40)) == 24  # all of a small map, densely
     np.testing.assert_allclose(cell_jacobian(f, z, 2), weight[8:12, 8:12])
-
-
-def test_repulsion_turns_a_narrow_cone_apart() -> None:
     start = torch.tensor([2.0, 1.0, 1.5]) + 0.4 * torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
     unit = torch.nn.functional.normalize(repelled(start), dim=1)
     assert (unit @ unit.T).abs().mean() < 0.7

@@ -1,7 +1,6 @@
 """Captured steps against eager ones. Without a GPU a stand-in for the graph runs the captured step again."""
 
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -10,16 +9,14 @@ from test_loop import VARIANTS, hold_equal, resumed
 from test_queued import some
 
 from reason.config.overrides import override
-from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.graph import capture
 from reason.extensions.graph.capture import Captured
 from reason.training.log import read_metrics
-from reason.training.loop import Trainer
 
 MORE = pairs(
-    "training.steps=24 training.checkpoint_every=8 optimizer.schedule.kind=cosine ema.warmup=true "
-    "optimizer.schedule.warmup_steps=4"
+    "training.steps=12 training.checkpoint_every=4 optimizer.schedule.kind=cosine ema.warmup=true "
+    "optimizer.schedule.warmup_steps=3"
 )
 FAMILIES = VARIANTS | {
     "cmm": VARIANTS["cmm"] | {"balance.every": "3"},
@@ -27,17 +24,15 @@ FAMILIES = VARIANTS | {
 }
 
 
-def captured(trainer: Trainer) -> list[None]:
+def captured(trainer):
     """A captured step does nothing when it is captured, and the same to the same tensors at each of these replays."""
-    replays: list[None] = []
+    replays = []
     trainer.run_step = Captured(trainer, lambda step: lambda: (replays.append(None), step())[1])
     return replays
 
 
 @pytest.mark.parametrize("family", some(FAMILIES, "cmm", "accumulated", "muon"))
-def test_captured_steps_equal_eager_ones_to_the_bit(
-    family: str, tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_captured_steps_equal_eager_ones_to_the_bit(family, tiny, tmp_path, monkeypatch):
     """Eager steps with the same numbers on the device; also where a run is stopped, goes on, and is captured anew."""
     monkeypatch.setattr(capture, "DEVICES", {"cpu"})
     monkeypatch.setattr(sys.modules[torch.optim.Adam.__module__], "_get_capturable_supported_devices", lambda: ["cpu"])
@@ -62,7 +57,7 @@ def test_captured_steps_equal_eager_ones_to_the_bit(
     hold_equal(tmp_path / "parts", tmp_path / "eager")
 
 
-def test_what_cannot_be_captured_is_refused(tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_captured_is_refused(tiny, tmp_path, monkeypatch):
     for changes, lack in (({}, "cpu has no CUDA graphs"), ({"training.precision": "fp16"}, "in fp16 every step asks")):
         with pytest.raises(ConfigError, match=f"training.compile=graph: {lack}.*; type training.compile=inductor"):
             Captured(trainer_of(override(tiny, changes), tmp_path / "run"))
@@ -71,9 +66,7 @@ def test_what_cannot_be_captured_is_refused(tiny: Config, tmp_path: Path, monkey
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("family", FAMILIES)
-def test_cuda_graphs_equal_eager_steps_to_the_bit(
-    family: str, tiny: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cuda_graphs_equal_eager_steps_to_the_bit(family, tiny, tmp_path, monkeypatch):
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         config = override(tiny, MORE | FAMILIES[family])

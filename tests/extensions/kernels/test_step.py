@@ -1,15 +1,13 @@
 """A whole step in one kernel: beside float64 and beside torch's own, for every network that it computes."""
 
-from collections.abc import Iterator
+import functools
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from datasets_gen.maze import Maze
-from datasets_gen.structure import Relation, Structure
+from datasets_gen.structure import Relation
 from datasets_gen.sudoku import Sudoku
 from reason.extensions.kernels import library as kernels
 from reason.extensions.kernels.settings import install
@@ -19,7 +17,7 @@ from reason.models.recursive import RecursiveModel
 
 
 @pytest.fixture(params=["bfloat16", "float32", "float32 by AVX2"])
-def numbers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.dtype]:
+def numbers(request, monkeypatch):
     """A type of numbers, and the kernels of a set of instructions for it."""
     dtype = torch.bfloat16 if request.param == "bfloat16" else torch.float32
     if request.param.endswith("AVX2"):
@@ -34,10 +32,10 @@ def numbers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 ONCE = {"h_cycles": 1, "l_cycles": 1}
-GROUPS: dict[str, Any] = {"mixer": "groups", "symbols": True, "hidden_size": 32, "expansion": 2}
-WALLS: dict[str, Any] = {"mixer": "local", "neighbourhood": "von-neumann", "hidden_size": 64, "expansion": 1}
+GROUPS = {"mixer": "groups", "symbols": True, "hidden_size": 32, "expansion": 2}
+WALLS = {"mixer": "local", "neighbourhood": "von-neumann", "hidden_size": 64, "expansion": 1}
 NEAR = {torch.bfloat16: 1.1, torch.float32: 2.5}  # of torch's distance; in float32 the order of sums decides
-CASES: dict[str, dict[str, Any]] = {
+CASES = {
     "one state": GROUPS | {"states": 1, "gradient": "all-cycles"},
     "open symbols": GROUPS | {"states": 1, "gradient": "all-cycles", "open_only": True, "initial": "random"},
     "TRM": GROUPS | {"open_only": True},
@@ -49,20 +47,16 @@ CASES: dict[str, dict[str, Any]] = {
     "groups of two sizes": GROUPS,
     "cells alone": GROUPS | {"symbols": False},
     "walls": WALLS | {"states": 1},
-    "narrow walls": WALLS | {"states": 1, "hidden_size": 32, "expansion": 1},
     "an inner width of 96": GROUPS | {"states": 1, "hidden_size": 48},
     "two states among walls": WALLS | {"initial": "input"},
     "walls left out": WALLS | {"states": 1, "open_only": True, "initial": "random"},
     "walls left out of two states": WALLS | {"open_only": True, "hidden_size": 48, "expansion": 2},
-    "walls left out, tanh": WALLS | {"states": 1, "open_only": True, "activation": "tanh"},
     "groups of one": GROUPS | ONCE | {"symbols": False, "states": 1, "hidden_size": 64},
     "relations": GROUPS | ONCE | {"mixer": "relations", "states": 1},
     "relations of values": GROUPS | ONCE | {"mixer": "relations", "states": 1, "hidden_size": 48},
     "relations of values, without groups": GROUPS | ONCE | {"mixer": "relations", "hidden_size": 64},
     "relations of cells": GROUPS | ONCE | {"mixer": "relations", "symbols": False, "activation": "tanh"},
-    "relations without groups": GROUPS | ONCE | {"mixer": "relations", "symbols": False},
     "open symbols in relations": GROUPS | ONCE | {"mixer": "relations", "open_only": True},
-    "open symbols in relations of one state": GROUPS | ONCE | {"mixer": "relations", "states": 1, "open_only": True},
     "values alone": GROUPS | ONCE | {"mixer": "relations"},
 }
 LESS = Relation(name="less", places=2, instances=((0, 1), (7, 1), (8, 14)))
@@ -71,11 +65,11 @@ RUNS = Relation(name="runs", places=3, clues=2, highest=4)
 HIDDEN = Relation(name="hidden", places=3, seen=False, instances=((0, 1, 2),))
 
 
-def relations_of_puzzles(rows: int) -> tuple[Tensor, ...]:
+def relations_of_puzzles(rows):
     """None of `less` and of `hidden`; of `sum` up to three, of `runs` up to four; a cell may be in several."""
     generator = torch.Generator().manual_seed(4)
 
-    def drawn(count: int, numbers: int, highest: int, cells: int, fewest: int) -> Tensor:
+    def drawn(count, numbers, highest, cells, fewest):
         order = torch.rand(rows, count, 36, generator=generator).argsort(-1)[..., :cells]
         length = torch.randint(fewest, cells + 1, (rows, count, 1), generator=generator)
         held = torch.where(torch.arange(cells) < length, order, -1)
@@ -87,8 +81,8 @@ def relations_of_puzzles(rows: int) -> tuple[Tensor, ...]:
     return none[..., :2], drawn(3, 1, 9, 5, 2), drawn(4, 2, 4, 3, 3), none
 
 
-def structure_of(case: str, structure: Structure) -> Structure:
-    changes: dict[str, Any] = {}
+def structure_of(case, structure):
+    changes = {}
     if "relations" in case:
         changes["relations"] = (LESS, SUM, RUNS, HIDDEN)
     if "values" in case:
@@ -102,8 +96,8 @@ def structure_of(case: str, structure: Structure) -> Structure:
     return structure.model_copy(update=changes)
 
 
-def model_of(case: str, dtype: torch.dtype) -> RecursiveModel:
-    shape: dict[str, Any] = {"h_cycles": 2, "l_cycles": 2, "puzzle_emb_len": 0, "positions": "none", "num_heads": 1}
+def model_of(case, dtype):
+    shape = {"h_cycles": 2, "l_cycles": 2, "puzzle_emb_len": 0, "positions": "none", "num_heads": 1}
     config = RecursiveConfig(**shape | {"q_from": "mean"} | CASES[case])
     puzzle = Maze(6) if config.mixer == "local" else Sudoku(6)
     structure = structure_of(case, puzzle.structure)
@@ -113,7 +107,7 @@ def model_of(case: str, dtype: torch.dtype) -> RecursiveModel:
     return model.double() if dtype == torch.float64 else model
 
 
-def puzzles(case: str) -> Batch:
+def puzzles(case):
     generator = torch.Generator().manual_seed(2)
     tokens = torch.randint(1, 3 if "walls" in case else 8, (24, 36), generator=generator)
     tokens = torch.where(torch.rand(24, 36, generator=generator) < 0.7, 1 if "walls" not in case else tokens, tokens)
@@ -121,7 +115,7 @@ def puzzles(case: str) -> Batch:
     return Batch(tokens, tokens, torch.zeros(24, dtype=torch.long), relations)
 
 
-def a_step(case: str, dtype: torch.dtype, fused: bool) -> list[Tensor]:
+def a_step(case, dtype, fused):
     """The states after a step from one start, the gradient of x̂, and that of all weights of the networks in a row."""
     model, batch = model_of(case, dtype), puzzles(case)
     if fused:
@@ -143,22 +137,24 @@ def a_step(case: str, dtype: torch.dtype, fused: bool) -> list[Tensor]:
     return [z_h.detach(), z_l.detach(), of_x, torch.cat([g.flatten() for g in of_weights])]
 
 
-def distance(got: Tensor, wanted: Tensor) -> float:
+@functools.cache
+def by_torch(case, dtype):
+    return a_step(case, dtype, fused=False)
+
+
+def distance(got, wanted):
     return ((got.double() - wanted).norm() / wanted.norm()).item()
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_states_and_gradients_are_as_near_to_float64_as_torchs(case: str, numbers: torch.dtype) -> None:
-    exact = a_step(case, torch.float64, fused=False)
-    plain, fused = (a_step(case, numbers, fused=how) for how in (False, True))
-    for wanted, by_torch, by_kernel in zip(exact, plain, fused, strict=True):
-        assert distance(by_kernel, wanted) <= NEAR[numbers] * distance(by_torch, wanted) < 0.1
+def test_states_and_gradients_are_as_near_to_float64_as_torchs(case, numbers):
+    exact, plain, fused = by_torch(case, torch.float64), by_torch(case, numbers), a_step(case, numbers, fused=True)
+    for wanted, of_torch, of_kernel in zip(exact, plain, fused, strict=True):
+        assert distance(of_kernel, wanted) <= NEAR[numbers] * distance(of_torch, wanted) < 0.1
 
 
 @pytest.mark.parametrize("case", ["open symbols", "relations of values"])
-def test_no_digit_depends_on_the_number_of_threads(
-    case: str, numbers: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_digit_depends_on_the_number_of_threads(case, numbers, monkeypatch):
     results = []
     for threads in (1, 2, 3):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
@@ -168,7 +164,7 @@ def test_no_digit_depends_on_the_number_of_threads(
 
 
 @pytest.mark.parametrize("case", ["open symbols", "walls", "relations of values"])
-def test_steps_without_a_gradient_are_the_same_steps(case: str, numbers: torch.dtype) -> None:
+def test_steps_without_a_gradient_are_the_same_steps(case, numbers):
     model, batch = model_of(case, numbers), puzzles(case)
     install(model)
     with torch.no_grad():

@@ -2,15 +2,12 @@
 
 import subprocess
 import warnings
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
 from conftest import trainer_of
 
 from reason.config.overrides import override
-from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.kernels import library as kernels
 from reason.extensions.kernels import settings
@@ -24,7 +21,7 @@ needed = pytest.mark.skipif(not works(FP32), reason="a CPU with AVX2 and a C++ c
 
 
 @pytest.fixture
-def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+def cache(monkeypatch, tmp_path):
     """An empty cache, and one small source in place of the kernels."""
     (tmp_path / "answer.cpp").write_text('extern "C" int answer() { return 42; }\n')
     monkeypatch.setattr(kernels, "SOURCES", tmp_path)
@@ -34,7 +31,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("compiler", ["no-such-compiler", "false"])
-def test_without_a_compiler_one_warning_says_so(monkeypatch: pytest.MonkeyPatch, cache: Path, compiler: str) -> None:
+def test_without_a_compiler_one_warning_says_so(monkeypatch, cache, compiler):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
     monkeypatch.setenv("CXX", compiler)
     with pytest.warns(UserWarning, match="training is slower"):
@@ -42,7 +39,7 @@ def test_without_a_compiler_one_warning_says_so(monkeypatch: pytest.MonkeyPatch,
     assert not list(cache.glob("*.so"))
 
 
-def test_other_processors_have_none_and_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_processors_have_none_and_no_warning(monkeypatch):
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
     with warnings.catch_warnings():
@@ -54,10 +51,8 @@ def test_other_processors_have_none_and_no_warning(monkeypatch: pytest.MonkeyPat
 
 @needed
 @pytest.mark.parametrize("writable", [True, False])
-def test_kernels_are_compiled_once_by_the_chosen_compiler(
-    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, writable: bool
-) -> None:
-    commands, run = list[list[str]](), subprocess.run
+def test_kernels_are_compiled_once_by_the_chosen_compiler(cache, monkeypatch, tmp_path, writable):
+    commands, run = [], subprocess.run
     monkeypatch.setattr(subprocess, "run", lambda *args, **how: commands.append(args[0]) or run(*args, **how))
     monkeypatch.setattr("os.access", lambda *_: writable)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
@@ -75,20 +70,19 @@ STEPS |= {"model.puzzle_emb_len": "0", "model.q_from": "mean", "model.expansion"
 
 
 @pytest.fixture
-def narrow(tiny: Config) -> Config:
+def narrow(tiny):
     return override(tiny, {"training.precision": "bf16", "model.hidden_size": "32"} | STEPS)
 
 
 @pytest.fixture
-def able(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine for it, whatever this one is."""
+def able(monkeypatch):
     monkeypatch.setattr(settings, "works", lambda dtype: True)
     monkeypatch.setattr(accelerate, "bfloat16_is_faster", lambda: True)
 
 
 @pytest.mark.usefixtures("able")
-def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    def comes_to(device: torch.device = CPU, **changes: str) -> object:
+def test_auto_comes_to_it_where_it_can_be(narrow, monkeypatch):
+    def comes_to(device=CPU, **changes):
         changes = {key.replace("__", "."): value for key, value in changes.items()}
         return resolve(override(narrow, changes), [preset("sudoku-4x4").shape], device)[0].model.fused
 
@@ -112,12 +106,12 @@ def test_auto_comes_to_it_where_it_can_be(narrow: Config, monkeypatch: pytest.Mo
     ({"model.expansion": "0.5"}, r"the inner width 16 \(model\.expansion\) is not a multiple of 32"),
     ({"model.dt": "0.5"}, "z ← F"),
 ], ids=str)  # fmt: skip
-def test_what_it_cannot_compute_is_refused(changes: dict[str, str], words: str, narrow: Config, tmp_path: Path) -> None:
+def test_what_it_cannot_compute_is_refused(changes, words, narrow, tmp_path):
     with pytest.raises(ConfigError, match=words):
         trainer_of(override(narrow, {"model.fused": "true"} | changes), tmp_path / "run")
 
 
-def test_other_machines_are_refused(narrow: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_machines_are_refused(narrow, tmp_path, monkeypatch):
     monkeypatch.setattr(settings, "works", lambda dtype: False)
     with pytest.raises(ConfigError, match="a CPU with AVX-512 BF16, without AMX, and a C"):
         trainer_of(override(narrow, {"model.fused": "true"}), tmp_path / "run")
@@ -129,9 +123,7 @@ OPENED = {"model.mixer": "groups", "model.symbols": "true", "model.open_only": "
 
 @needed
 @pytest.mark.parametrize("changes", [{}, OPENED], ids=["local", "open symbols"])
-def test_a_training_with_whole_steps_is_one_without_up_to_rounding(
-    changes: dict[str, str], narrow: Config, tmp_path: Path
-) -> None:
+def test_a_training_with_whole_steps_is_one_without_up_to_rounding(changes, narrow, tmp_path):
     weights = []
     for name, fused in (("with", "auto"), ("without", "false"), ("again", "true")):
         settings = {"training.precision": "fp32", "training.compile": "none", "model.fused": fused} | changes

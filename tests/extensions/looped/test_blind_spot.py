@@ -11,7 +11,7 @@ from evaluators import shaken, small
 from reason.extensions.looped.layers import Norm
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.extensions.looped.studies import blind_spot as S
-from reason.models.base import IGNORE, Batch, Reasoner, Shape
+from reason.models.base import IGNORE, Batch, Shape
 from reason.models.states import precise
 from reason.rollout import StepRecord, unroll
 
@@ -19,7 +19,7 @@ SHAPE = Shape(seq_len=5, vocab_size=7)
 PRE = {"hidden_size": 8, "num_heads": 2, "dropout": 0.0, "block": "llama", "norm_placement": "pre", "norm": "rmsnorm"}
 
 
-def looped(eps: float | None = None, **changes: object) -> LoopedModel:
+def looped(eps=None, **changes):
     model = shaken(LoopedModel(LoopedConfig(**PRE | changes), SHAPE, torch.float64).double().eval())
     for module in model.modules():
         if isinstance(module, Norm) and eps is not None:
@@ -27,19 +27,19 @@ def looped(eps: float | None = None, **changes: object) -> LoopedModel:
     return model
 
 
-def recursive(**changes: object) -> Reasoner:
+def recursive(**changes):
     attention = {"mixer": "attention", "positions": "rotary", "num_heads": 2, "puzzle_emb_len": 2}
     return precise(small(SHAPE, **attention | changes))
 
 
-def puzzles(rows: int = 3) -> Batch:
+def puzzles(rows=3):
     inputs = torch.randint(0, SHAPE.vocab_size, (rows, SHAPE.seq_len))
     labels = torch.randint(0, SHAPE.vocab_size, (rows, SHAPE.seq_len))
     labels[:, 0] = IGNORE
     return Batch(inputs, labels, torch.zeros(rows, dtype=torch.long))
 
 
-def at_scale(model: Reasoner, batch: Batch, s: float) -> StepRecord:
+def at_scale(model, batch, s):
     """A state of random directions, every token of ‖·‖_rms = s, as after a loop that is read with the final readout."""
     x = model.encode(batch)
     u = torch.randn(x.x.shape, generator=torch.Generator().manual_seed(3), dtype=x.x.dtype)
@@ -47,12 +47,12 @@ def at_scale(model: Reasoner, batch: Batch, s: float) -> StepRecord:
     return StepRecord(model, 100, batch, x, state, state)
 
 
-def order(sizes: list[float], errors: list[float]) -> float:
+def order(sizes, errors):
     return float(np.polyfit(np.log(sizes), np.log(errors), 1)[0])
 
 
 @pytest.mark.parametrize("norm", ["rmsnorm", "layernorm", "simple"])
-def test_lemma_1_no_radial_derivative_through_a_scale_free_readout(norm: str) -> None:
+def test_lemma_1_no_radial_derivative_through_a_scale_free_readout(norm):
     batch = puzzles()
     model = looped(eps=0.0, norm=norm)
     r, g = S.radial_gradient(at_scale(model, batch, 2.0), "softmax")
@@ -62,7 +62,7 @@ def test_lemma_1_no_radial_derivative_through_a_scale_free_readout(norm: str) ->
     assert min(r, abs(g)) > 1e-2
 
 
-def test_lemma_1_with_an_epsilon_falls_as_one_over_scale_squared() -> None:
+def test_lemma_1_with_an_epsilon_falls_as_one_over_scale_squared():
     model, batch = looped(), puzzles()
     sizes = [2.0**k for k in range(2, 7)]
     seen = [abs(S.radial_gradient(at_scale(model, batch, s), "softmax")[1]) for s in sizes]
@@ -70,7 +70,7 @@ def test_lemma_1_with_an_epsilon_falls_as_one_over_scale_squared() -> None:
 
 
 @pytest.mark.parametrize("num_layers", [1, 3])
-def test_lemma_2_the_expansion_of_a_pre_norm_loop(num_layers: int) -> None:
+def test_lemma_2_the_expansion_of_a_pre_norm_loop(num_layers):
     """‖F(su)‖ = s + a_rad + O(1/s); F(su)/‖F(su)‖ = u + b_⊥/s + O(1/s²), so s·(its length) = ‖b_⊥‖ + O(1/s)."""
     model, batch = looped(eps=0.0, num_layers=num_layers), puzzles()
     x = model.encode(batch)
@@ -90,7 +90,7 @@ def test_lemma_2_the_expansion_of_a_pre_norm_loop(num_layers: int) -> None:
     assert order(sizes[:-2], moved) == pytest.approx(-1, abs=0.2)
 
 
-def test_residual_update_and_token_norms_by_hand() -> None:
+def test_residual_update_and_token_norms_by_hand():
     h = torch.tensor([[[3.0, 0.0, 0.0, 0.0]]], dtype=torch.float64)
     found = S.residual_update(h, h + torch.tensor([[[2.0, 4.0, 0.0, 0.0]]], dtype=torch.float64))
     # s = 3/2, u = (2, 0, 0, 0), b = (2, 4, 0, 0): a_rad = ⟨u, b⟩/4 = 1, b_⊥ = (0, 4, 0, 0)
@@ -101,13 +101,13 @@ def test_residual_update_and_token_norms_by_hand() -> None:
     assert S.token_norms(h) == pytest.approx({"mean": 4, "median": 3, "p99": p99, "max": 10})
 
 
-def test_radial_gradient_is_the_derivative_along_log_s() -> None:
+def test_radial_gradient_is_the_derivative_along_log_s():
     """g against a central difference of the loss under h ← e^{±t} h; r against the cosine token by token."""
     model, batch = looped(readout="raw"), puzzles()
     record = at_scale(model, batch, 1.5)
     r, g = S.radial_gradient(record, "stablemax")
 
-    def loss(factor: float) -> float:
+    def loss(factor):
         return S.token_loss(record, factor * S.read_part(record.state), "stablemax").item()
 
     t = 1e-5
@@ -118,7 +118,7 @@ def test_radial_gradient_is_the_derivative_along_log_s() -> None:
     assert r == pytest.approx(cosines.abs().mean().item())
 
 
-def test_the_clamp_holds_the_scale() -> None:
+def test_the_clamp_holds_the_scale_and_a_scale_free_readout_is_flat_under_the_sweep():
     model, batch = looped(), puzzles()
     x = model.encode(batch)
     first = state = model.step(model.initial_state(x), x)
@@ -131,9 +131,6 @@ def test_the_clamp_holds_the_scale() -> None:
     assert found["norm_ratio"] == pytest.approx(norms)
     assert found["clamped_ce"] == pytest.approx(S.token_loss(last, state.z, "softmax").item())
     assert found["delta_ce"] == pytest.approx(found["clamped_ce"] - found["ce"])
-
-
-def test_a_scale_free_readout_is_flat_under_the_sweep() -> None:
     batch = puzzles()
     for readout, flat in (("norm", True), ("raw", False)):
         model = looped(eps=0.0, readout=readout)
@@ -143,7 +140,7 @@ def test_a_scale_free_readout_is_flat_under_the_sweep() -> None:
 
 
 @pytest.mark.parametrize("model", [looped(coda=1), recursive(), recursive(states=1)])
-def test_every_probe_on_every_family(model: Reasoner) -> None:
+def test_every_probe_on_every_family(model):
     batch = puzzles()
     before = [p.clone() for p in model.parameters()]
     found = S.blind_spot(model, batch, loops=3, far=4)

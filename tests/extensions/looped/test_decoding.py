@@ -1,13 +1,11 @@
 """Greedy decoding with caches: against reading anew, each way of sharing by definition, teacher forcing, a solver."""
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
 from conftest import NARROW, output
 from evaluators import shaken
-from torch import Tensor
 
 from reason.cli import main
 from reason.extensions.looped.decoding import Caches, generate
@@ -26,12 +24,12 @@ KINDS = {
 }
 
 
-def make(dtype: torch.dtype = torch.float64, **changes: object) -> LoopedModel:
+def make(dtype=torch.float64, **changes):
     config = LoopedConfig(**{"hidden_size": 8, "num_heads": 2, "dropout": 0.3} | changes)
     return shaken(LoopedModel(config, SHAPE, dtype)).to(dtype).eval()
 
 
-def anew(model: LoopedModel, tokens: Tensor, loops: int) -> Tensor:
+def anew(model, tokens, loops):
     """Logits of all cells, the whole text read without any cache."""
     whole = Batch(tokens, tokens, torch.zeros(len(tokens), dtype=torch.long))
     *_, last = unroll(model, whole, loops)
@@ -40,8 +38,7 @@ def anew(model: LoopedModel, tokens: Tensor, loops: int) -> Tensor:
 
 @pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("loops", [1, 3])
-def test_cached_per_loop_is_uncached(changes: dict[str, object], loops: int) -> None:
-    """Also where a text is read in pieces, and generation ends where every row has said the end."""
+def test_cached_per_loop_is_uncached(changes, loops):
     model, prompt = make(**changes), torch.randint(0, 7, (3, 4))
     found = generate(model, prompt, 5, loops)
     text = torch.cat([prompt, found.tokens], dim=1)
@@ -56,19 +53,19 @@ def test_cached_per_loop_is_uncached(changes: dict[str, object], loops: int) -> 
     assert generate(model, prompt[:1], 5, loops, end=end).tokens.tolist() == found.tokens[:1, :first].tolist()
 
 
-def naive(model: LoopedModel, prompt: Tensor, count: int, loops: int, sharing: str, keep: bool) -> Tensor:
+def naive(model, prompt, count, loops, sharing, keep):
     """One row at a time, the block's layers by hand: keys and values of each past cell as `sharing` says."""
     blocks = list(model.block.blocks)
     said = []
 
-    def shared(by_loop: list[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
+    def shared(by_loop):
         picked = {"last": by_loop[-1:], "first": by_loop[:1], "mean": by_loop}[sharing]
-        return [tuple(torch.stack(part).mean(0) for part in zip(*picked, strict=True))] * loops  # type: ignore[list-item]
+        return [tuple(torch.stack(part).mean(0) for part in zip(*picked, strict=True))] * loops
 
     # the prompt, without any cache: every cell's keys and values in every loop and layer
     context = model.encode_from(prompt[None], 0)
     z = context.x
-    seen: list[list[list[tuple[Tensor, Tensor]]]] = [[[] for _ in blocks] for _ in range(len(prompt))]
+    seen = [[[] for _ in blocks] for _ in range(len(prompt))]
     for _ in range(loops):
         for layer, block in enumerate(blocks):
             k, v = keys_values(block, z)
@@ -81,14 +78,13 @@ def naive(model: LoopedModel, prompt: Tensor, count: int, loops: int, sharing: s
     for i in range(count - 1):
         context = model.encode_from(said[-1].argmax().view(1, 1), len(prompt) + i)
         z = context.x
-        mine: list[list[tuple[Tensor, Tensor]]] = [[] for _ in blocks]
+        mine = [[] for _ in blocks]
         for loop in range(loops):
             for layer, block in enumerate(blocks):
                 own = tuple(t[:, 0] for t in keys_values(block, z))
                 mine[layer].append(own)
-                keys, values = (
-                    torch.stack([*(cell[layer][loop][j] for cell in past), own[j]], dim=1)[None] for j in range(2)
-                )
+                every = [*(cell[layer][loop] for cell in past), own]
+                keys, values = (torch.stack(part, dim=1)[None] for part in zip(*every, strict=True))
                 block.recall = lambda k, v, keys=keys, values=values: (keys, values)
                 z = block(z)
                 block.recall = None
@@ -97,7 +93,7 @@ def naive(model: LoopedModel, prompt: Tensor, count: int, loops: int, sharing: s
     return torch.stack(said)
 
 
-def keys_values(block: torch.nn.Module, z: Tensor) -> tuple[Tensor, Tensor]:
+def keys_values(block, z):
     """(heads, cells, d) each."""
     h = block.attention_half.argument(z)
     cells, width = h.shape[1:]
@@ -109,7 +105,7 @@ def keys_values(block: torch.nn.Module, z: Tensor) -> tuple[Tensor, Tensor]:
 @torch.no_grad()
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("sharing", ["last", "mean", "first"])
-def test_a_shared_cache_is_what_its_name_says(sharing: str, keep: bool) -> None:
+def test_a_shared_cache_is_what_its_name_says(sharing, keep):
     model = make(torch.float64, num_layers=2)
     prompt = torch.randint(0, 7, (2, 3))
     found = generate(model, prompt, 4, 3, sharing, keep)
@@ -122,7 +118,7 @@ def test_a_shared_cache_is_what_its_name_says(sharing: str, keep: bool) -> None:
     assert not torch.allclose(found.logits[:, 2], exact.logits[:, 2])
 
 
-def test_memory_is_told() -> None:
+def test_memory_is_told():
     """Two numbers a cell, layer and loop of width D: float32 for 2 rows, 8 cells at the end, 4 of them a prompt."""
     model, prompt = make(torch.float32, num_layers=2, coda=1), torch.randint(0, 7, (2, 4))
     per_cell = 2 * 2 * 8 * 4  # rows, keys and values, D, bytes
@@ -132,7 +128,7 @@ def test_memory_is_told() -> None:
     assert kept.bytes == per_cell * (4 * 3 * 2 + 4 * 2 + 8)
 
 
-def test_answers_are_held_against_the_labels_and_their_loss_is_of_their_own_history() -> None:
+def test_answers_are_held_against_the_labels_and_their_loss_is_of_their_own_history():
     """Rows of two prompt lengths; greedy exactness is teacher-forced exactness, since the first miss ends both."""
     torch.manual_seed(1)
     model = make()
@@ -153,7 +149,7 @@ def test_answers_are_held_against_the_labels_and_their_loss_is_of_their_own_hist
     assert size > 0
 
 
-def test_a_sum_is_typed_and_solved(addition: Path, tmp_path: Path) -> None:
+def test_a_sum_is_typed_and_solved(addition, tmp_path):
     run = tmp_path / "run"
     assert main(["train", "stars-small-post-sandwich-layernorm", f"data={addition}", f"run={run}", *NARROW]) == 0
     told = json.loads(output(["solve", str(run), "12+34=", "steps=3", "--restarts", "8", "--json"], status=None))

@@ -9,7 +9,6 @@ import torch
 from evaluators import random_batch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from reason.extensions.looped import exit as stages
 from reason.extensions.looped.exit import exit_entropy, exit_gate_loss, exit_loss, exit_step, log_exit_distribution
@@ -22,22 +21,22 @@ T, B, S, V = 4, 3, 5, 6
 LABELS = torch.tensor([[1, 2, IGNORE, 3, 0], [IGNORE, IGNORE, 4, 1, 2], [0, 0, 1, 5, 5]])
 
 
-def unrolled(active: Tensor | None = None) -> Unroll:
+def unrolled(active=None):
     logits, gates = torch.randn(T, B, S, V, dtype=torch.float64), torch.randn(T, B, S, dtype=torch.float64)
     readouts = tuple(Readout(2 * a, gate=b) for a, b in zip(logits, gates, strict=True))
     batch = Batch(LABELS, LABELS, torch.zeros(B, dtype=torch.long))
     active = torch.ones(B, dtype=torch.bool) if active is None else active
-    return Unroll(None, batch, None, (), readouts, active, torch.ones(B, dtype=torch.bool))  # type: ignore[arg-type]
+    return Unroll(None, batch, None, (), readouts, active, torch.ones(B, dtype=torch.bool))
 
 
 @pytest.fixture(autouse=True)
-def gentle(monkeypatch: pytest.MonkeyPatch) -> None:
+def gentle(monkeypatch):
     """A target that differs from 0 and 1 for the random losses of these tests."""
     monkeypatch.setattr(stages, "SLOPE", 3.0)
     monkeypatch.setattr(stages, "THRESHOLD", 0.1)
 
 
-def of_cells(seen: Unroll, rows: range, likelihood: str) -> list[tuple[int, tuple[float, float, float]]]:
+def of_cells(seen, rows, likelihood):
     """Row and all three losses of every labelled cell of some rows, written out."""
     found = []
     for row, cell in (LABELS != IGNORE).nonzero().tolist():
@@ -49,14 +48,14 @@ def of_cells(seen: Unroll, rows: range, likelihood: str) -> list[tuple[int, tupl
     return found
 
 
-def all_three(seen: Unroll, likelihood: str, mean: str) -> list[float]:
+def all_three(seen, likelihood, mean):
     found = [exit_loss(seen, likelihood, mean), exit_entropy(seen, mean), exit_gate_loss(seen, likelihood, mean)]
     assert all(value.dtype == torch.float32 for value in found)
     return [value.item() for value in found]
 
 
 @pytest.mark.parametrize("likelihood", ["softmax", "stablemax"])
-def test_both_stages_equal_the_sums(likelihood: str) -> None:
+def test_both_stages_equal_the_sums(likelihood):
     """row: the mean over each row's cells, then rows; token: cells of active rows over the labelled cells of all."""
     seen = unrolled()
     each = of_cells(seen, range(B), likelihood)
@@ -70,7 +69,7 @@ def test_both_stages_equal_the_sums(likelihood: str) -> None:
 
 @settings(max_examples=60)
 @given(st.lists(st.floats(-60, 60), min_size=1, max_size=9), st.floats(0, 1))
-def test_the_distribution_sums_to_one(gates: list[float], quantile: float) -> None:
+def test_the_distribution_sums_to_one(gates, quantile):
     stacked = torch.tensor(gates, dtype=torch.float64)
     p = log_exit_distribution(stacked).exp()
     assert p.sum().item() == pytest.approx(1, abs=1e-12)
@@ -80,7 +79,7 @@ def test_the_distribution_sums_to_one(gates: list[float], quantile: float) -> No
         assert exit_step(stacked, quantile).item() == reference.exit_step(gates, quantile)
 
 
-def test_gradients() -> None:
+def test_gradients_and_what_stage_two_detaches():
     gates = torch.randn(T, 2, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda g: log_exit_distribution(g).exp(), gates)
     seen = unrolled()
@@ -89,9 +88,6 @@ def test_gradients() -> None:
     assert held[-1].grad.abs().sum() == 0  # at T one leaves in any case
     assert all(g.grad[LABELS != IGNORE].abs().min() > 0 for g in held[:-1])
     assert all(g.grad[LABELS == IGNORE].abs().max() == 0 for g in held)
-
-
-def test_stage_two_detaches_what_it_compares() -> None:
     seen = unrolled()
     logits = [out.logits.requires_grad_() for out in seen.readouts]
     gates = [out.gate.requires_grad_() for out in seen.readouts]
@@ -101,11 +97,9 @@ def test_stage_two_detaches_what_it_compares() -> None:
     assert taught == [False, True, True, False]
 
 
-def test_the_gate_reads_what_the_head_reads() -> None:
-    """At every cell; λ = ½ before training."""
-    model = build_model(
-        LoopedConfig(hidden_size=8, num_heads=2, gate="position"), Shape(seq_len=S, vocab_size=V)
-    ).eval()
+def test_the_gate_reads_what_the_head_reads():
+    config = LoopedConfig(hidden_size=8, num_heads=2, gate="position")
+    model = build_model(config, Shape(seq_len=S, vocab_size=V)).eval()
     x = model.encode(random_batch(B, S, V))
     state = model.step(model.initial_state(x), x)
     assert (model.readout(state, x).gate == 0).all()

@@ -1,13 +1,11 @@
 """JSRR, L2 and the norm penalty: against full Jacobians and plain formulas, in the limits that theory knows."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
 from evaluators import random_batch, shaken
 from reference import full_jacobian
-from torch import Tensor
 
 from reason.context import Context
 from reason.dynamics.integrate import normal_like
@@ -30,22 +28,22 @@ TRM = RecursiveConfig(
 class LinearMap:
     """Stands where a model does: z ↦ A z for every row."""
 
-    def __init__(self, matrix: Tensor):
+    def __init__(self, matrix):
         self.matrix = matrix
 
-    def map(self, state: LoopedState, context: Context, kind: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    def map(self, state, context, kind):
         return lambda z: z @ self.matrix.T, state.z
 
     map_inside = map
 
 
-def linear(matrix: Tensor, rows: int = 1) -> Unroll:
+def linear(matrix, rows=1):
     z = torch.randn(rows, 1, len(matrix), dtype=torch.float64)
     active = torch.ones(rows, dtype=torch.bool)
     return Unroll(LinearMap(matrix), None, Context(z), (LoopedState(z),), (), active, ~active)
 
 
-def unrolled(config: LoopedConfig | RecursiveConfig, loops: int = 2, rows: int = 3) -> Unroll:
+def unrolled(config, loops=2, rows=3):
     model = shaken(build_model(config, SHAPE).double())
     model.dtype = torch.float64
     batch = random_batch(rows, 3, 5)
@@ -53,13 +51,13 @@ def unrolled(config: LoopedConfig | RecursiveConfig, loops: int = 2, rows: int =
     return supervise(model, first_carry(model, batch), lambda: batch, rollout, loops)[1]
 
 
-def first_direction(z: Tensor) -> Tensor:
+def first_direction(z):
     v = normal_like(z).flatten(1)
     return v / v.norm(dim=1, keepdim=True)
 
 
 @pytest.mark.parametrize("config", [LOOPED, TRM])
-def test_products_with_the_full_jacobian(config: LoopedConfig | RecursiveConfig) -> None:
+def test_products_with_the_full_jacobian(config):
     """K = 1 and K = 3, straight from Algorithm 1, with a row that does not count."""
     seen = unrolled(config, loops=2 if config is LOOPED else 1)
     seen.active[1] = False
@@ -77,7 +75,7 @@ def test_products_with_the_full_jacobian(config: LoopedConfig | RecursiveConfig)
         torch.testing.assert_close(got.double(), expected, rtol=1e-5, atol=1e-8)
 
 
-def test_many_products_find_a_real_dominant_eigenvalue_and_one_estimates_the_frobenius_norm() -> None:
+def test_many_products_find_a_real_dominant_eigenvalue_and_one_estimates_the_frobenius_norm():
     basis = torch.linalg.qr(torch.randn(4, 4, dtype=torch.float64))[0]
     matrix = basis @ torch.diag(torch.tensor([-1.3, 0.9, 0.5, 0.1], dtype=torch.float64)) @ basis.T
     assert jsrr_loss(linear(matrix), None, JsrrConfig(iterations=60)).item() == pytest.approx(1.3**2)
@@ -86,7 +84,7 @@ def test_many_products_find_a_real_dominant_eigenvalue_and_one_estimates_the_fro
     assert jsrr_loss(linear(0 * matrix), None, JsrrConfig(iterations=3)).item() == 0
 
 
-def test_the_gradient_is_that_of_the_formula() -> None:
+def test_the_gradient_is_that_of_the_formula():
     """Of K = 2 with v as it stands before the last product, by finite differences of one weight."""
     seen = unrolled(LOOPED, rows=1)
     weight = seen.model.block.blocks[0].mlp.up.weight
@@ -97,7 +95,7 @@ def test_the_gradient_is_that_of_the_formula() -> None:
     v = torch.einsum("bij,bj->bi", full_jacobian(f, z).detach(), first_direction(z))
     v = v / v.norm()
 
-    def loss(value: float) -> float:
+    def loss(value):
         with torch.no_grad():
             weight[0, 0] = value
             return torch.einsum("bij,bj->bi", full_jacobian(f, z), v).square().sum().item()
@@ -106,7 +104,7 @@ def test_the_gradient_is_that_of_the_formula() -> None:
     assert got[0, 0].item() == pytest.approx((loss(start + h) - loss(start - h)) / (2 * h), rel=1e-4)
 
 
-def test_the_convex_form_takes_its_weight_from_lm() -> None:
+def test_the_convex_form_takes_its_weight_from_lm():
     weights = {"lm": 2.0, "q_halt": 0.0, "jsrr": 0.5}
     late = {"jsrr": {"points": ((0, 0), (0.4, 0.5), (0.8, 1))}}
     convex = LossConfig(weights=weights, schedules=late)
@@ -117,18 +115,15 @@ def test_the_convex_form_takes_its_weight_from_lm() -> None:
         LossConfig(weights={"jsrr": 1.0})
 
 
-def test_l2_is_the_mean_move_of_a_cell_in_the_last_loop() -> None:
+def test_l2_is_the_mean_move_of_a_cell_in_the_last_loop_and_the_norm_penalty_the_mean_square():
     seen = unrolled(LOOPED, loops=3)
     seen.active[2] = False
     a, b = (state.z for state in seen.states[-2:])
     moves = [(b - a)[row, cell].norm().item() * bool(seen.active[row]) for row in range(3) for cell in range(3)]
     assert l2_loss(seen).item() == pytest.approx(sum(moves) / 9, rel=1e-5)
-
-
-def test_norm_penalty_is_the_mean_square() -> None:
     states = tuple(LoopedState(torch.randn(3, 5, 7)) for _ in range(4))
     active = torch.tensor([True, True, False])
-    seen = Unroll(None, None, None, states, (), active, active)  # type: ignore[arg-type]
+    seen = Unroll(None, None, None, states, (), active, active)
     expected = torch.stack([state.z for state in states]).square().mean((0, 2, 3))[:2].sum() / 3
     torch.testing.assert_close(norm_penalty(seen), expected)
     pair = RecursiveState(torch.ones(3, 5, 7), torch.full((3, 5, 7), 3.0))

@@ -1,8 +1,5 @@
 """The tests of the core with this family: composition, structure, mixed precision, tables."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 import test_composition as of
 import test_mixed_precision as mixed
@@ -10,7 +7,6 @@ import test_structured as structured
 from test_tables import said_by_their_configs
 
 from reason.config.overrides import override
-from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.looped.model import LoopedConfig
 from reason.presets import TABLES, preset
@@ -21,33 +17,28 @@ MODELS = {
     "terminal": {"rollout.loops.supervision": "terminal"},
     "per loop": {"rollout.loops.supervision": "per-loop", "model.norm_placement": "pre"},
 }
-TERMS = {
-    "jsrr": {"loss.weights.jsrr": "0.1"},
-    "l2": {"loss.weights.l2": "1"},
-    "norm_penalty": {"loss.weights.norm_penalty": "1"},
-}
-EXITS = {
-    name: {f"loss.weights.{name}": "1", "model.gate": "position"} for name in ("exit", "exit_entropy", "exit_gate")
-}
+TERMS = {name: {f"loss.weights.{name}": "0.1"} for name in ("jsrr", "l2", "norm_penalty")}
+GATED = ("exit", "exit_entropy", "exit_gate")
+EXITS = {name: {f"loss.weights.{name}": "1", "model.gate": "position"} for name in GATED}
 REFUSED = {"q_halt": "needs a halting head", "q_continue": "needs a value of going on"}
 SIZES = {"model.hidden_size": "16", "model.num_heads": "2", "training.precision": "fp32"}
 SIZES |= {"rollout.loops.random": "{}", "rollout.loops.count": "3"}
 
 
 @pytest.fixture
-def looped(model: str, tiny: Config) -> Config:
+def looped(model, tiny):
     config = override(preset("sudoku-6x6-looped").config(), SIZES)
     return override(config.model_copy(update={"data": tiny.data}), MODELS[model])
 
 
-def refused(config: Config) -> dict[str, str]:
+def refused(config):
     if config.rollout.loops.supervision == "terminal":
         return REFUSED | dict.fromkeys(EXITS, "supervision=per-loop")
     return REFUSED | (dict.fromkeys(EXITS, "model.gate=none") if config.model.symbols else {})
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_each_looped_model_with_all_its_terms(model: str, looped: Config, tmp_path: Path) -> None:
+def test_each_looped_model_with_all_its_terms(model, looped, tmp_path):
     every = of.TERMS | TERMS | EXITS
     for term, reason in refused(looped).items():
         with pytest.raises(ConfigError, match=reason):
@@ -59,14 +50,14 @@ def test_each_looped_model_with_all_its_terms(model: str, looped: Config, tmp_pa
 
 
 @pytest.mark.parametrize("model", ["trm single z", "cmm nsde", "cmm node, rk4", "groups of symbols"])
-def test_other_models_with_these_terms(model: str, tiny: Config, tmp_path: Path) -> None:
+def test_other_models_with_these_terms(model, tiny, tmp_path):
     base = override(tiny, of.CYCLES | of.MODELS[model])
     of.trains(base, TERMS, {}, tmp_path)
     with pytest.raises(ConfigError, match=r"needs an exit gate, .*: type loss\.weights\.exit=0"):
         override(base, {"loss.weights.exit": "1"})
 
 
-LOOPED: dict[str, Any] = {"causal": False, "dropout": 0, "between": ("injection",), "init_std": 0.3}
+LOOPED = {"causal": False, "dropout": 0, "between": ("injection",), "init_std": 0.3}
 structured.FAMILIES["looped"] = lambda settings: LoopedConfig(**LOOPED | settings)
 mixed.MODELS["looped"] = LoopedConfig(hidden_size=16, num_heads=2, prelude=1, coda=1, dropout=0)
 MIXED = [structured.GROUPS, structured.SYMBOLS, structured.LOCAL, structured.ROTARY]
@@ -81,7 +72,7 @@ OF_THE_CORE = [
 
 
 @pytest.mark.parametrize("test", OF_THE_CORE, ids=lambda test: test[0].__name__)
-def test_what_holds_for_the_core_holds_for_it(test: tuple[Any, ...]) -> None:
+def test_what_holds_for_the_core_holds_for_it(test):
     function, *settings = test
     function(*settings, "looped")
 
@@ -101,8 +92,7 @@ WORDS = {
 }
 
 
-def test_what_a_row_prints_is_what_its_config_says() -> None:
-    """Of STARS, Ouro and the blind spot."""
+def test_what_a_row_prints_is_what_its_config_says():
     own = [table for table in TABLES if table.name.startswith(("stars", "blindspot", "ouro"))]
     assert len(own) == 28
     said_by_their_configs(own, PRINTED, WORDS)

@@ -1,8 +1,6 @@
 """What is measured of looped models in an evaluation: exits by a gate, caches, the blind spot; and their pages."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from evaluators import counting, evaluator_of, read, read_set
 from test_evaluator import parts_join
 from test_report import check
 
-from reason.data import PuzzleData
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.suite import CONSUMERS
 from reason.extensions.looped.model import LoopedConfig
@@ -20,14 +17,14 @@ from reason.models import build_model
 from reason.rollout import unroll
 
 
-def gated(data: PuzzleData) -> Any:
+def gated(data):
     torch.manual_seed(0)
     model = build_model(LoopedConfig(hidden_size=8, num_heads=1, gate="position", init_std=0.5), data.shape).double()
     torch.nn.init.normal_(model.gate.out.weight)  # cells leave at different steps
     return model
 
 
-def test_an_exit_gate_costs_no_pass_of_its_own(sums: PuzzleData, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exit_gate_costs_no_pass_of_its_own(sums, monkeypatch):
     """It looks at the pass's own steps, and at more of them only where fewer than the trained ones are asked for."""
     monkeypatch.delitem(CONSUMERS, Boards)
     for steps, taken in ((4, 4), (2, 3)):
@@ -39,7 +36,7 @@ def test_an_exit_gate_costs_no_pass_of_its_own(sums: PuzzleData, monkeypatch: py
         assert [row["loops"] for row in found["exits"]["fixed"]] == [1, 2, 3]
 
 
-def test_exits_against_a_loop_over_cells(sums: PuzzleData) -> None:
+def test_exits_against_a_loop_over_cells(sums):
     model = gated(sums)
     found = read(model, sums, 2, 4)["exits"]
     batch = sums.take(torch.arange(len(sums)))
@@ -62,7 +59,7 @@ def test_exits_against_a_loop_over_cells(sums: PuzzleData) -> None:
     assert found["p"] == pytest.approx(np.mean([reference.exit_distribution(each) for each in gates.values()], axis=0))
 
 
-def test_the_gate_is_a_signal_of_stopping_policies(sums: PuzzleData) -> None:
+def test_the_gate_is_a_signal_of_stopping_policies(sums):
     pytest.importorskip("reason.extensions.studies")
     model = gated(sums)
     evaluator = evaluator_of(model, sums, 3, 50, studies="policies")
@@ -77,18 +74,17 @@ def test_the_gate_is_a_signal_of_stopping_policies(sums: PuzzleData) -> None:
         stays = stays * (1 - gate)
         expected = ((1 - stays) * scored).sum(1) / scored.sum(1)
         assert seen["gate"][step].tolist() == pytest.approx(expected.tolist(), abs=1e-5)
-    assert "gate, calibrated" in {
-        row["name"] for row in read(model, sums, 3, 4, studies="policies")["policies"]["rows"]
-    }
+    rows = read(model, sums, 3, 4, studies="policies")["policies"]["rows"]
+    assert "gate, calibrated" in {row["name"] for row in rows}
 
 
-def test_two_processes_keep_what_one_does(sums: PuzzleData) -> None:
+def test_two_processes_keep_what_one_does(sums):
     whole = replace(evaluator_of(gated(sums), sums, 3, 2, studies="caches"), likelihood="stablemax")
     assert {"exits/ways", "exits/p", "caches"} <= parts_join(whole)
 
 
 @pytest.mark.drawn
-def test_every_part_on_the_page(sums: PuzzleData, tmp_path: Path) -> None:
+def test_every_part_on_the_page(sums, tmp_path):
     config = LoopedConfig(hidden_size=8, num_heads=1, expansion=1, gate="position")
     results = read_set(sums.directory, 3, config, studies="caches,blind_spot")
     assert results["halted_by_step"] is None  # there is no head

@@ -1,7 +1,5 @@
 """The looped family in training: T loops in one backward pass, resumed to the bit, its curve known, its refusals."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -47,25 +45,25 @@ VARIANTS = {
 
 
 @pytest.fixture
-def looped(addition: Path) -> Config:
+def looped(addition):
     return override(preset("stars-small-post-layernorm").config(), NARROW | {"data.directory": str(addition)})
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
-def test_resuming_equals_not_stopping(changes: dict[str, str], looped: Config, tmp_path: Path) -> None:
-    """Stopped at step 3 of 6: also the number of loops goes on where it was."""
+def test_resuming_equals_not_stopping(changes, looped, tmp_path):
     resumes_to_the_bit(override(looped, changes), tmp_path)
 
 
 @pytest.mark.parametrize("name", some([*VARIANTS, "Ouro"], "random loops, JSRR, dropout"))
-def test_steps_of_one_form_queue_the_same_operators(name: str, looped: Config) -> None:
-    """One form for each number of loops."""
+def test_steps_of_one_form_queue_the_same_operators(name, looped):
     ouro = preset("ouro-small-stage-1").config() if name == "Ouro" else looped
     changes = NARROW | SCHEDULED | VARIANTS.get(name, {}) | {"data.directory": looped.data.directory}
-    hold_one_queue(override(ouro, changes), steps=12)
+    if "random" in name:
+        changes |= {"rollout.loops.random": '{"law": "uniform", "max": 2}'}
+    hold_one_queue(override(ouro, changes), steps=8)
 
 
-def test_golden_curve(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_golden_curve(tmp_path, request):
     """20 steps in float32 of random loops with JSRR, on a set that depends on no generator."""
     tokens = np.arange(24 * 9).reshape(24, 9) ** 2 % 5 + 1
     splits = {"train": Split.of_puzzles(tokens, np.roll(tokens, -1, 1))}
@@ -79,35 +77,25 @@ def test_golden_curve(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     hold_against_golden("looped-jsrr", [line["loss"] for line in lines], request.config.getoption("--record-golden"))
 
 
-def test_jsrr_on_a_recursive_preset(tiny: Config, tmp_path: Path) -> None:
-    """The term is logged and enters the loss as eq. 4 has it."""
-    settings = {"loss.weights.jsrr": "0.2", "training.steps": "2", "training.log_every": "1"}
-    trainer_of(override(tiny, settings), tmp_path / "short").train()
-    for line in read_metrics(tmp_path / "short"):
-        total = 0.8 * line["loss/lm"] + 0.5 * line["loss/q_halt"] + 0.2 * line["loss/jsrr"]
-        assert line["loss"] == pytest.approx(total, rel=1e-5)
-
-
-def test_compiled_equals_eager(looped: Config, tmp_path: Path) -> None:
+def test_compiled_equals_eager(looped, tmp_path):
     """One graph of the block whatever T is; Jacobian products go past it."""
     _, graphs = both(override(looped, RANDOM | JSRR), tmp_path)
     assert graphs[0] == graphs[-1] > 0
 
 
-def law(name: str, **numbers: float) -> RandomLoops:
+def law(name, **numbers):
     return RandomLoops(random={"law": name, **numbers})
 
 
 LAWS = {
     "log-normal, table 1 set 1": law("log-normal", mean=2.62, sigma=0.6, max=40),
-    "log-normal, table 1 set 2": law("log-normal", mean=2.0, sigma=0.7, max=100),
     "poisson": law("poisson", mean=5, max=30),
     "poisson, clipped hard": law("poisson", mean=10, max=11),
     "uniform": law("uniform", max=10),
 }
 
 
-def chance(config: RandomLoops, t: int) -> float:
+def chance(config, t):
     """P(T = t): the law's mass between t − ½ and t + ½, what lies beyond the ends gathered there."""
     numbers = config.random
     if numbers["law"] == "uniform":
@@ -121,7 +109,7 @@ def chance(config: RandomLoops, t: int) -> float:
 
 
 @pytest.mark.parametrize("config", LAWS.values(), ids=LAWS)
-def test_random_loops_follow_their_law(config: RandomLoops) -> None:
+def test_random_loops_follow_their_law(config):
     count = 5_000
     drawn = [config.draw(0, index, 0) for index in range(count)]
     support = np.arange(1, config.most + 1)
@@ -135,7 +123,7 @@ def test_random_loops_follow_their_law(config: RandomLoops) -> None:
     assert stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-4
 
 
-def test_one_draw_depends_only_on_the_seed_and_the_number_of_the_pass() -> None:
+def test_one_draw_depends_only_on_the_seed_and_the_number_of_the_pass():
     config = RandomLoops(random={"law": "uniform", "max": 1000}, count=4, start=3)
     drawn = [config.draw(7, index, step=10) for index in range(50)]
     assert drawn == [config.draw(7, index, step=99) for index in range(50)]
@@ -145,18 +133,17 @@ def test_one_draw_depends_only_on_the_seed_and_the_number_of_the_pass() -> None:
     assert (RandomLoops(count=6).draw(7, 0, 0), RandomLoops(count=6).most) == (6, 6)
 
 
-def small(**settings: object) -> tuple[LoopedModel, Batch]:
+def small(**settings):
     model = LoopedModel(LoopedConfig(hidden_size=8, num_heads=2, dropout=0, **settings), Shape(seq_len=4, vocab_size=6))
     inputs = torch.randint(0, 6, (3, 4))
     return model, Batch(inputs, inputs.roll(-1, 1), torch.zeros(3, dtype=torch.long))
 
 
 @pytest.mark.parametrize("supervision", ["terminal", "per-loop"])
-def test_the_loss_is_that_of_the_last_loop_or_the_mean_of_all(supervision: str) -> None:
+def test_the_loss_is_that_of_the_last_loop_or_the_mean_of_all(supervision):
     model, batch = small(prelude=1, coda=1)
-    config = RolloutConfig(
-        supervision_steps=1, carry="fresh", halting="none", loops=RandomLoops(count=3, supervision=supervision)
-    )
+    loops = RandomLoops(count=3, supervision=supervision)
+    config = RolloutConfig(supervision_steps=1, carry="fresh", halting="none", loops=loops)
     carry, seen = supervise(model, first_carry(model, batch), lambda: batch, config, loops=3)
     assert carry.halted.all()
     z, losses = model.encode(batch).x, []
@@ -168,7 +155,7 @@ def test_the_loss_is_that_of_the_last_loop_or_the_mean_of_all(supervision: str) 
     assert lm_loss(seen, "softmax", "row").item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_another_family_starts_from_its_own_defaults() -> None:
+def test_another_family_starts_from_its_own_defaults():
     changes = {"model.kind": "looped", "rollout.supervision_steps": 1, "rollout.carry": "fresh"}
     changes |= {"rollout.halting": "none", "loss.weights.q_halt": 0, "model.prelude": 1}
     assert derive(derive(Config(), {"model.hidden_size": 64}), changes).model == LoopedConfig(prelude=1)

@@ -14,7 +14,6 @@ from reason.dynamics.jacobian import jvp, vjp
 from reason.extensions.looped.layers import PLACEMENTS, Norm
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.models import Shape
-from reason.models.base import Batch
 from reason.rollout import unroll
 
 SHAPE = Shape(seq_len=5, vocab_size=7)
@@ -40,31 +39,31 @@ VARIANTS = TWELVE | OPTIONS
 SOME = {name: VARIANTS[name] for name in ("pre layernorm gpt", "post-sandwich simple llama", *OPTIONS)}
 
 
-def make(shape: Shape = SHAPE, **changes: object) -> LoopedModel:
+def make(shape=SHAPE, **changes):
     return shaken(LoopedModel(LoopedConfig(**SMALL | changes), shape, torch.float64).double())
 
 
-def batch(rows: int = 2, cells: int = SHAPE.seq_len) -> Batch:
+def batch(rows=2, cells=SHAPE.seq_len):
     return random_batch(rows, cells, SHAPE.vocab_size)
 
 
-def naive(model: LoopedModel, inputs: np.ndarray, loops: int) -> list[dict[str, np.ndarray]]:
+def naive(model, inputs, loops):
     """State and logits of one row after each loop, straight from docs/math.md §8."""
     c = model.config
     w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
 
-    def turn(head: np.ndarray) -> np.ndarray:
+    def turn(head):
         if c.positions == "rotary-2d":
             return reference.rotate_2d(head, model.shape.structure.grid[1], c.rope_theta)
         return reference.rotate(head, c.rope_theta) if c.positions == "rotary" else head
 
-    def stack(h: np.ndarray, name: str, layers: int) -> np.ndarray:
+    def stack(h, name, layers):
         for i in range(layers):
             at = f"{name}.blocks.{i}"
             h = reference.transformer_block(h, w, at, c.block, c.norm_placement, c.norm, c.num_heads, c.causal, turn)
         return h
 
-    def norm(h: np.ndarray, name: str) -> np.ndarray:
+    def norm(h, name):
         eps = 1e-5 if c.block == "gpt" else 1e-6
         kind = c.final_norm or c.norm if name == "final_norm" else c.norm
         return reference.norm(h, kind, w.get(f"{name}.weight"), w.get(f"{name}.bias"), eps)
@@ -88,7 +87,7 @@ def naive(model: LoopedModel, inputs: np.ndarray, loops: int) -> list[dict[str, 
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
-def test_loops_equal_the_formulas(changes: dict[str, object]) -> None:
+def test_loops_equal_the_formulas(changes):
     model, puzzles = make(**changes), batch()
     for row in range(2):
         expected = naive(model, puzzles.inputs[row].numpy(), 3)
@@ -99,8 +98,7 @@ def test_loops_equal_the_formulas(changes: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("rope_theta", [10_000.0, 20.0])
 @pytest.mark.parametrize("positions", ["rotary", "rotary-2d"])
-def test_rotary_loops_equal_the_formulas(positions: str, rope_theta: float) -> None:
-    """On a grid of 2×3; tables are float32."""
+def test_rotary_loops_equal_the_formulas(positions, rope_theta):
     grid = Shape(seq_len=6, vocab_size=7, structure=Structure(grid=(2, 3)))
     model = make(grid, causal=False, positions=positions, rope_theta=rope_theta, num_heads=1, prelude=1)
     puzzle = batch(1, cells=6)
@@ -109,7 +107,7 @@ def test_rotary_loops_equal_the_formulas(positions: str, rope_theta: float) -> N
         np.testing.assert_allclose(seen.logits[0].detach().numpy(), want["logits"], atol=1e-5)
 
 
-def test_a_readout_without_a_step_is_a_final_one() -> None:
+def test_a_readout_without_a_step_is_a_final_one():
     model = make(readout=3)
     x = model.encode(batch())
     state = model.initial_state(x)
@@ -121,7 +119,7 @@ def test_a_readout_without_a_step_is_a_final_one() -> None:
 
 
 @pytest.mark.parametrize("changes", SOME.values(), ids=SOME)
-def test_every_weight_is_trained(changes: dict[str, object]) -> None:
+def test_every_weight_is_trained(changes):
     model = make(**changes)
     *_, out = unroll(model, batch(), 3)
     (out.logits * torch.randn_like(out.logits)).sum().backward()
@@ -130,7 +128,7 @@ def test_every_weight_is_trained(changes: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("changes", [{}, {"norm_placement": "pre", "prelude": 1, "coda": 1, "between": ("injection",)}])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_the_causal_mask_leaks_nothing(changes: dict[str, object], dtype: torch.dtype) -> None:
+def test_the_causal_mask_leaks_nothing(changes, dtype):
     """Whatever stands after cell i changes no bit of what cells up to i hold and say, in value and in gradient."""
     model, one = make(**changes), batch(1)
     model.dtype = dtype
@@ -152,7 +150,7 @@ def test_the_causal_mask_leaks_nothing(changes: dict[str, object], dtype: torch.
         assert (gradient[0, : cell + 1].abs().sum(-1) > 0).all()
 
 
-def test_dropout_is_for_training_and_never_in_the_maps() -> None:
+def test_dropout_is_for_training_and_never_in_the_maps():
     model, puzzles = make(dropout=0.5), batch()
     model.eval()
     quiet = model.encode(puzzles)
@@ -167,7 +165,7 @@ def test_dropout_is_for_training_and_never_in_the_maps() -> None:
         assert torch.equal(f(z), moved.z)
 
 
-def test_initial_weights_are_those_of_gpt() -> None:
+def test_initial_weights_are_those_of_gpt():
     model = LoopedModel(LoopedConfig(hidden_size=64, num_heads=2), Shape(seq_len=64, vocab_size=64))
     for name, p in model.named_parameters():
         if name.endswith("bias"):
@@ -179,7 +177,7 @@ def test_initial_weights_are_those_of_gpt() -> None:
 
 
 @pytest.mark.parametrize("kind", NORMS)
-def test_norms_and_the_gradient_of_their_jacobian_products(kind: str) -> None:
+def test_norms_and_the_gradient_of_their_jacobian_products(kind):
     """Both forms of a centred norm are one function; a Jacobian term differentiates its products once more."""
     layer = Norm(4, kind, 1e-3).double()
     with torch.no_grad():

@@ -1,7 +1,5 @@
 """Ouro's stages: stage II moves nothing but the gate, upcycled stacks; an evaluation; what is refused."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from conftest import pairs, trainer_of
@@ -9,14 +7,12 @@ from evaluators import random_batch, shaken
 from safetensors.torch import load_file
 
 from reason.config.overrides import override
-from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.models import Shape
 from reason.presets import preset
 from reason.rollout import unroll
 from reason.training.checkpoint import checkpoints
-from reason.training.loop import Trainer
 
 NARROW = pairs(
     "model.hidden_size=8 model.num_heads=2 training.batch_size=8 training.steps=3 training.log_every=1 "
@@ -24,26 +20,25 @@ NARROW = pairs(
 )
 
 
-def trained(config: Config, run: Path) -> Trainer:
+def trained(config, run):
     trainer = trainer_of(config, run)
     trainer.train()
     return trainer
 
 
 @pytest.fixture(scope="module")
-def stage_1(addition: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Path]:
+def stage_1(addition, tmp_path_factory):
     config = override(preset("ouro-small-stage-1").config(), NARROW | {"data.directory": str(addition)})
     run = tmp_path_factory.mktemp("runs") / "stage-1"
     trained(config, run)
     return config, run
 
 
-def weights(run: Path) -> dict[str, torch.Tensor]:
+def weights(run):
     return load_file(checkpoints(run)[-1] / "weights.safetensors")
 
 
-def test_stage_two_changes_nothing_but_the_gate(stage_1: tuple[Config, Path], addition: Path, tmp_path: Path) -> None:
-    """Not even through weight decay, the optimizer's moments or the average of weights."""
+def test_stage_two_changes_nothing_but_the_gate(stage_1, addition, tmp_path):
     changes = {"data.directory": str(addition), "init_from": str(stage_1[1]), "optimizer.weight_decay": "0.5",
                "ema.decay": "0.5"}  # fmt: skip
     config = override(preset("ouro-small-stage-2").config(), NARROW | changes)
@@ -55,7 +50,7 @@ def test_stage_two_changes_nothing_but_the_gate(stage_1: tuple[Config, Path], ad
     assert {name for name in average if not torch.equal(average[name], before[name])} == changed
 
 
-def test_a_run_without_a_gate_gets_a_fresh_one(stage_1: tuple[Config, Path], addition: Path, tmp_path: Path) -> None:
+def test_a_run_without_a_gate_gets_a_fresh_one(stage_1, addition, tmp_path):
     plain = override(
         stage_1[0],
         {"model.gate": "none", "loss.weights.exit": "0", "loss.weights.exit_entropy": "0", "loss.weights.lm": "1",
@@ -73,13 +68,13 @@ def test_a_run_without_a_gate_gets_a_fresh_one(stage_1: tuple[Config, Path], add
 SHAPE = Shape(seq_len=5, vocab_size=7)
 
 
-def looped(layers: int, **changes: object) -> LoopedModel:
+def looped(layers, **changes):
     config = LoopedConfig(hidden_size=8, num_heads=2, num_layers=layers, dropout=0.0, **changes)
     return shaken(LoopedModel(config, SHAPE, torch.float64).double())
 
 
 @pytest.mark.parametrize("times", [2, 3])
-def test_an_upcycled_stack_does_in_one_loop_what_the_old_one_did_in_several(times: int) -> None:
+def test_an_upcycled_stack_does_in_one_loop_what_the_old_one_did_in_several(times):
     old, new = looped(2, coda=1), looped(2 * times, coda=1)
     new.load_state_dict(new.begun_from(old.state_dict()))
     batch = random_batch(2, 5, 7)
@@ -97,9 +92,6 @@ REFUSED = {
     "stage II without its loss": ("blindspot-small-per-loop-norm", "init_from=x model.only=gate",
                                   "loss.weights.exit_gate=1"),
     "caches of cells that see all": ("sudoku-4x4", "evaluation.studies=caches", "needs a causal model that keeps keys"),
-    "another family's setting": ("stars-small", "model.h_cycles=3", "a recursive model has it, and this one is looped"),
-    "loops cut from the gradient": ("sudoku-6x6", 'rollout.loops.random={"law":"poisson","mean":5,"max":30}',
-                                    "type model.gradient=all-cycles"),
     "cells after a cell": ("stars-small", "model.positions=rotary", "type model.causal=false"),
     "never final": ("blindspot-small-final-only", "model.readout=6", "type model.readout=4"),
     "final in which step": ("blindspot-small-final-only", "rollout.supervision_steps=2 rollout.accum_steps=2 "
@@ -108,7 +100,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_it_is_refused(name: str) -> None:
+def test_it_is_refused(name):
     chosen, typed, text = REFUSED[name]
     with pytest.raises(ConfigError, match=text):
         override(preset(chosen).config(), pairs(typed))

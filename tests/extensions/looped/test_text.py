@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,8 +27,7 @@ SMALL = ["model.hidden_size=16", "model.num_heads=2", "training.steps=3", "train
 
 
 @pytest.fixture(scope="module")
-def text_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Bytes of forty short documents."""
+def text_set(tmp_path_factory):
     folder = tmp_path_factory.mktemp("texts")
     for number in range(40):
         (folder / f"{number}.txt").write_text(f"Document {number}: " + "the cat sat. " * (1 + number % 3))
@@ -37,8 +35,7 @@ def text_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(text_set: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A gated model after three steps, its loops recomputed."""
+def run(text_set, tmp_path_factory):
     run = tmp_path_factory.mktemp("runs") / "text"
     words = ["train", "ouro-text-small-stage-1", f"data={text_set}", f"run={run}", *SMALL]
     output([*words, "model.gradient_checkpointing=true", "loss.schedules={}"])
@@ -46,7 +43,7 @@ def run(text_set: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_a_large_softmax_is_the_cross_entropy(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_softmax_is_the_cross_entropy(dtype, monkeypatch):
     """Value and gradient against float64, in pieces, ignored cells 0."""
     monkeypatch.setattr(softmax, "PIECE", 4)
     logits, labels = 3 * torch.randn(3, 5, 1100, dtype=dtype), torch.randint(0, 1100, (3, 5))
@@ -64,7 +61,7 @@ def test_a_large_softmax_is_the_cross_entropy(dtype: torch.dtype, monkeypatch: p
     assert loss[0, 2] == 0
 
 
-def test_perplexity_is_that_of_the_tokens(text_set: Path) -> None:
+def test_perplexity_is_that_of_the_tokens(text_set):
     """Against one cross-entropy of all tokens; the interval by leaving documents out; bits per byte of bytes."""
     data = PuzzleData(text_set, "test")
     config = LoopedConfig(hidden_size=8, num_heads=2, dropout=0.0)
@@ -89,8 +86,7 @@ def test_perplexity_is_that_of_the_tokens(text_set: Path) -> None:
     assert [low, high] == pytest.approx([math.exp(mean - 2.3646 * error), math.exp(mean + 2.3646 * error)], rel=1e-4)
 
 
-def test_recomputed_loops_have_the_same_gradient(text_set: Path) -> None:
-    """Also with dropout, whose draws are repeated."""
+def test_recomputed_loops_have_the_same_gradient(text_set):
     data = PuzzleData(text_set, "train")
     found = []
     for recomputed in (False, True):
@@ -104,7 +100,7 @@ def test_recomputed_loops_have_the_same_gradient(text_set: Path) -> None:
         torch.testing.assert_close(one, other)
 
 
-def test_sampling_draws_from_the_nucleus() -> None:
+def test_sampling_draws_from_the_nucleus():
     logits = torch.tensor([[0.0, 2.0, 1.0, -3.0]]).expand(4000, 4)
     draw = torch.Generator().manual_seed(0)
     assert sampled(logits, 0, 1, draw).unique().tolist() == [1]
@@ -116,7 +112,7 @@ def test_sampling_draws_from_the_nucleus() -> None:
 
 
 @pytest.mark.parametrize(("leave", "loops"), [(0.0, [1]), (1.0, [3])])
-def test_the_gate_leaves_at_its_quantile(leave: float, loops: list[int]) -> None:
+def test_the_gate_leaves_at_its_quantile(leave, loops):
     """At quantile 0 after the first loop, at 1 after the last; the logits are those of that loop."""
     from test_decoding import SHAPE, anew, make
 
@@ -128,8 +124,7 @@ def test_the_gate_leaves_at_its_quantile(leave: float, loops: list[int]) -> None
     assert SHAPE.seq_len >= text.shape[1]
 
 
-def test_a_text_goes_on(run: Path) -> None:
-    """Beyond the window; the same by the same seed; every rule of caches; JSON with the loops of each token."""
+def test_a_text_goes_on(run):
     words = ["solve", str(run), "the cat", "--length", "40", "--temperature", "0.9", "--json"]
     first = json.loads(output(words))
     assert first == json.loads(output(words))
@@ -141,7 +136,7 @@ def test_a_text_goes_on(run: Path) -> None:
     output(["solve", str(run), "the cat", "--length", "9", "--exit", "0.5"], "the cat")
 
 
-def test_what_cannot_be_written_is_refused(run: Path) -> None:
+def test_what_cannot_be_written_is_refused_and_an_evaluation_tells_perplexity(run):
     for words, said in {
         "--length 0": "--length 0: give a number from 1",
         "--top-p 0": "--top-p 0.0: give a number",
@@ -151,12 +146,8 @@ def test_what_cannot_be_written_is_refused(run: Path) -> None:
     refusal(["solve", str(run), "the cat " * 9], "tokens, the model reads 24")
     with pytest.raises(ConfigError, match="was trained on text: reason solve"):
         reason.load(run).solve("the cat")
-
-
-def test_an_evaluation_tells_perplexity(run: Path) -> None:
-    output(
-        ["evaluate", str(run), "steps=2", "evaluation.studies=policies=0.5"], "perplexity by loop", "byte", "policies"
-    )
+    words = ["evaluate", str(run), "steps=2", "evaluation.studies=policies=0.5"]
+    output(words, "perplexity by loop", "byte", "policies")
     table = next(run.glob("evaluation/*/accuracy_by_step.csv")).read_text().splitlines()
     assert "perplexity" in table[0]
     assert not list(run.glob("evaluation/*/boards.json"))

@@ -3,7 +3,6 @@
 import itertools
 import re
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from test_loop import VARIANTS
 
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import override
-from reason.config.schema import Config
 from reason.extensions.memory import estimate
 from reason.extensions.memory.estimate import LiveBytes, estimate_memory
 from reason.nn.dtypes import Dtypes
@@ -24,12 +22,12 @@ ROWS = {"training.batch_size": "64"}
 
 
 @pytest.mark.parametrize("family", ["trm-attention", "accumulated"])
-def test_the_estimate_is_what_real_tensors_take(family: str, tiny: Config, tmp_path: Path) -> None:
+def test_the_estimate_is_what_real_tensors_take(family, tiny, tmp_path):
     """Within a tenth: a real step also draws puzzles and keeps its meters."""
     config = override(tiny, VARIANTS[family] | ROWS)
     trainer = trainer_of(config, tmp_path / "run")
     memory = estimate_memory(config, trainer.model.shape, Dtypes(torch.float32), "cpu")
-    trainer.optimizers.step = lambda factor: torch.zeros(())  # type: ignore[method-assign]
+    trainer.optimizers.step = lambda factor: torch.zeros(())
     with LiveBytes() as seen:  # an optimizer step's supervision, its tensors real and counted
         trainer.optimizer_step()
     counted = memory.gradients + memory.carry + memory.activations
@@ -40,7 +38,7 @@ def test_the_estimate_is_what_real_tensors_take(family: str, tiny: Config, tmp_p
     assert memory.total == sum(asdict(memory).values())
 
 
-def test_hours_are_those_of_one_measured_step(tiny: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hours_are_those_of_one_measured_step(tiny, monkeypatch):
     """The clock is read twice a step, which takes 0.125 seconds: eight rows do in one second what one row does."""
     clock = itertools.count(0, 0.125)
     monkeypatch.setattr(estimate.time, "perf_counter", lambda: next(clock))
@@ -49,13 +47,13 @@ def test_hours_are_those_of_one_measured_step(tiny: Config, monkeypatch: pytest.
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
-def test_a_gpu_that_is_not_here_can_be_asked_about() -> None:
+def test_a_gpu_that_is_not_here_can_be_asked_about():
     """What docs/recipes.md says, less 0.6 GB for CUDA."""
     said = output("memory trm-mlp-sudoku model.gradient_checkpointing=true device=cuda", "float16 on cuda")
     assert re.search(r"in all +7\.44 GB", said)
 
 
-def test_nothing_is_allocated_for_an_estimate() -> None:
+def test_nothing_is_allocated_for_an_estimate():
     before = peak_memory(torch.device("cpu"))
     said = output("memory trm-att-maze device=cpu training.precision=bf16", "rows of 900 cells")
     assert peak_memory(torch.device("cpu")) - before < 1e9
@@ -66,7 +64,7 @@ def test_nothing_is_allocated_for_an_estimate() -> None:
 @pytest.mark.parametrize("name", ["cmm-1-trm", "cmm-1-hrm"])
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
 @pytest.mark.parametrize("compiled", ["none", "inductor"])
-def test_a_gpu_holds_what_was_estimated(name: str, precision: str, compiled: str, tmp_path: Path) -> None:
+def test_a_gpu_holds_what_was_estimated(name, precision, compiled, tmp_path):
     """Two optimizer steps at full size: eager within 15 % of the estimate, compiled 0.65 to 1 of it; at most 16 GB."""
     preset = PRESETS[name]
     tokens = np.random.default_rng(0).integers(1, preset.shape.vocab_size, (512, preset.shape.seq_len))

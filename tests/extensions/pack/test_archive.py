@@ -4,7 +4,6 @@ import io
 import random
 import shutil
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,22 +14,19 @@ from reason.cli import main
 from reason.errors import ConfigError
 from reason.extensions.pack.archive import unpacked
 
-Members = dict[str, bytes]
-
 
 @pytest.fixture
-def packed(half: Path, here: Path) -> Path:
-    """The archive of `half`."""
+def packed(half, here):
     assert main(["pack", "half", "a.tar.gz"]) == 0
     return here / "a.tar.gz"
 
 
-def members(archive: Path) -> Members:
+def members(archive):
     with tarfile.open(archive) as tar:
-        return {m.name: tar.extractfile(m).read() for m in tar.getmembers()}  # type: ignore[union-attr]
+        return {m.name: tar.extractfile(m).read() for m in tar.getmembers()}
 
 
-def write(archive: Path, content: Members, kind: bytes = tarfile.REGTYPE, odd: str = "") -> None:
+def write(archive, content, kind=tarfile.REGTYPE, odd=""):
     with tarfile.open(archive, "w:gz") as tar:
         for name, data in content.items():
             member = tarfile.TarInfo(name)
@@ -40,7 +36,7 @@ def write(archive: Path, content: Members, kind: bytes = tarfile.REGTYPE, odd: s
             tar.addfile(member, io.BytesIO(data))
 
 
-def test_a_run_goes_on_wherever_it_lies(half: Path, here: Path) -> None:
+def test_a_run_goes_on_wherever_it_lies(half, here):
     """Moved as a folder, packed and named by its file, packed and unpacked to a folder: one end, to the bit."""
     shutil.copytree(half, here / "elsewhere/deep/moved")
     output("pack half/ usb/carried.tar.gz", "resume with: python train.py run=usb/carried.tar.gz --resume")
@@ -55,14 +51,14 @@ def test_a_run_goes_on_wherever_it_lies(half: Path, here: Path) -> None:
     refusal("train run=usb/carried.tar.gz --resume", "runs/carried is there already; go on with run=runs/carried")
 
 
-def test_the_packed_run_says_that_its_best_stays_behind(monitored_4x4: Path, here: Path) -> None:
+def test_the_packed_run_says_that_its_best_stays_behind(monitored_4x4, here):
     every = ["training.monitor.every=2", "training.checkpoint_every=2"]
     assert main(["train", "sudoku-4x4", f"data={monitored_4x4}", *NARROW, "run=best", *every]) == 0
     entry("checkpoints/step-000004/state.json", "best.step", 2)(here / "best")
     output("pack best", "step-000002, is not packed")
 
 
-def test_no_flipped_bit_passes(packed: Path, here: Path) -> None:
+def test_no_flipped_bit_passes(packed, here):
     """Refused with nothing put in place; or, in bytes of gzip and tar that mean nothing, the same run comes out."""
     whole, moments, refused = packed.read_bytes(), random.Random(0), 0
     unpacked(packed, here / "whole")
@@ -80,22 +76,20 @@ def test_no_flipped_bit_passes(packed: Path, here: Path) -> None:
     assert refused > 30
 
 
-def without(end: str) -> Callable[[Path], None]:
-    """The members whose name does not end so."""
+def without(end):
     return lambda archive: write(archive, {n: data for n, data in members(archive).items() if not n.endswith(end)})
 
 
-def added(name: str) -> Callable[[Path], None]:
-    """One member more."""
+def added(name):
     return lambda archive: write(archive, members(archive) | {name: b""})
 
 
-def cut(count: int) -> Callable[[Path], object]:
+def cut(count):
     """The last bytes missing; the last eight are gzip's CRC and length, which no file within needs."""
     return lambda archive: archive.write_bytes(archive.read_bytes()[:-count])
 
 
-def sparse(archive: Path) -> None:
+def sparse(archive):
     """A member whose header says that it unpacks to more than the archive holds."""
     with tarfile.open(archive, "w:gz", format=tarfile.PAX_FORMAT) as tar:
         member = tarfile.TarInfo("metrics.jsonl")
@@ -103,7 +97,7 @@ def sparse(archive: Path) -> None:
         tar.addfile(member)
 
 
-FAULTS: list[tuple[Callable[[Path], object], str]] = [
+FAULTS = [
     (without("config.json"), "a.tar.gz"),
     (without("weights.safetensors"), "weights.safetensors is missing"),
     (added("evil.pkl"), "it holds evil.pkl"),
@@ -116,8 +110,7 @@ FAULTS: list[tuple[Callable[[Path], object], str]] = [
 
 
 @pytest.mark.parametrize(("damage", "said"), FAULTS, ids=range(len(FAULTS)))
-def test_archives_that_are_none(damage: Callable[[Path], object], said: str, packed: Path, here: Path) -> None:
-    """Nothing is put in place, and nothing outside is ever touched."""
+def test_archives_that_are_none(damage, said, packed, here):
     (here / "outside").write_text("mine")
     (here / "runs").mkdir()
     damage(packed)

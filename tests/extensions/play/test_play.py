@@ -9,8 +9,6 @@ import re
 import shutil
 import sys
 import tarfile
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +25,7 @@ from reason.pretrained import FOLDER
 MODULE = "var a=import.meta.url;var b=1;export{a as Tensor,b as default,b as env};\n//# sourceMappingURL=x.map\n"
 
 
-def npm_package(**files: bytes) -> bytes:
+def npm_package(**files):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         for name, content in files.items():
@@ -38,7 +36,7 @@ def npm_package(**files: bytes) -> bytes:
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def package(tmp_path, monkeypatch):
     """A package in onnxruntime-web's place, which the pinned sum fits; nothing is kept in the package's folder."""
     content = npm_package(**{runtime.SCRIPT: MODULE.encode(), runtime.BINARY: b"\0asm"})
     monkeypatch.setattr(runtime, "INTEGRITY", base64.b64encode(hashlib.sha512(content).digest()).decode())
@@ -49,21 +47,18 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One model of the package in place of all."""
+def few(monkeypatch):
     monkeypatch.setattr(play, "shown", lambda: ["sudoku-6x6"])
 
 
-def data_of(html: str) -> dict[str, Any]:
+def data_of(html):
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
     assert found
     return json.loads(found[1])
 
 
 @pytest.mark.usefixtures("few")
-def test_the_page_is_one_file_and_made_at_once_the_second_time(
-    tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_is_one_file_and_made_at_once_the_second_time(tmp_path, package, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)  # as if it were not installed
     words = ["play", "--output", str(tmp_path / "page.html"), "--no-browser"]
     output([*words, "--runtime", str(package)], "1 models")
@@ -78,7 +73,7 @@ def test_the_page_is_one_file_and_made_at_once_the_second_time(
     assert "const ort={Tensor:a,env:b};" in str(data_of(first)["worker"])
 
 
-def test_the_runtime_is_the_pinned_one(tmp_path: Path) -> None:
+def test_the_runtime_is_the_pinned_one(tmp_path):
     other = tmp_path / "other.tgz"
     other.write_bytes(npm_package(a=b"b"))
     with pytest.raises(ConfigError, match="its SHA-512 differs"):
@@ -86,7 +81,7 @@ def test_the_runtime_is_the_pinned_one(tmp_path: Path) -> None:
     assert not (tmp_path / "kept").exists()
 
 
-def test_nothing_of_a_run_is_markup() -> None:
+def test_nothing_of_a_run_is_markup():
     hostile = "</script><script>alert(1)</script>"
     html = play_page([{"name": hostile, "title": hostile, "files": {}}], "const ort={};", b"")
     assert "alert(1)</script>" not in html
@@ -94,7 +89,7 @@ def test_nothing_of_a_run_is_markup() -> None:
 
 
 @pytest.mark.usefixtures("few")
-def test_what_cannot_be_is_refused(tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_is_refused(tmp_path, package, monkeypatch):
     refusal(["play", "--output", str(tmp_path)], "is a folder; name a file")
     refusal(["play", str(tmp_path / "none"), "--no-browser"], "none")
     words = ["play", "--output", str(tmp_path / "p.html"), "--no-browser", "--runtime", str(package)]
@@ -104,7 +99,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path, package: Path, monkeypatch: p
 
 @pytest.mark.slow  # an ONNX export
 @pytest.mark.usefixtures("few")
-def test_a_run_of_ones_own_stands_first(tmp_path: Path, package: Path) -> None:
+def test_a_run_of_ones_own_stands_first(tmp_path, package):
     own = tmp_path / "mine"
     shutil.copytree(FOLDER / "addition", own)
     words = ["play", str(own), "--output", str(tmp_path / "p.html"), "--no-browser", "--runtime", str(package)]
@@ -113,7 +108,7 @@ def test_a_run_of_ones_own_stands_first(tmp_path: Path, package: Path) -> None:
     assert [model["name"] for model in models] == ["mine", "sudoku-6x6"]
 
 
-def test_a_graph_is_cut_and_filled_with_any_weights() -> None:
+def test_graphs_are_filled_with_any_weights_and_shipped_for_every_model_of_the_page():
     weights = {"a": np.arange(32, dtype=np.float16).reshape(4, 8), "b": np.ones(20, np.float32), "none": np.eye(9)}
     a, b = weights["a"].T.astype("<f4").tobytes(), weights["b"].tobytes()
     rest, holes = cut(b"begin" + a + b + b"end", weights)
@@ -121,9 +116,6 @@ def test_a_graph_is_cut_and_filled_with_any_weights() -> None:
     assert filled(rest, holes, weights) == b"begin" + a + b + b"end"
     other = {"a": weights["a"] + 1, "b": weights["b"]}
     assert filled(rest, holes, other) == b"begin" + (weights["a"].T + 1).astype("<f4").tobytes() + b + b"end"
-
-
-def test_every_model_that_the_page_knows_is_shipped_as_its_weights_are() -> None:
     assert {path.stem for path in GRAPHS.glob("*.json")} == set(shown())
     for name in shown():
         assert shipped(name)["made_from"] == made_from(name), (
@@ -133,7 +125,7 @@ def test_every_model_that_the_page_knows_is_shipped_as_its_weights_are() -> None
 
 @pytest.mark.slow  # an ONNX export
 @pytest.mark.parametrize("name", shown())
-def test_a_shipped_graph_is_what_the_exporter_makes(name: str) -> None:
+def test_a_shipped_graph_is_what_the_exporter_makes(name):
     found, expected = shipped(name), exported(FOLDER / name, read_config(FOLDER / name / "config.json"), name)
     graphs, now = found.pop("files"), expected.pop("files")
     assert [graph for graph in now if graphs[graph] != now[graph]] == [], "the exporter makes others now: make graphs"

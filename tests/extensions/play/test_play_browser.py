@@ -1,12 +1,7 @@
 """The page of reason play in a real browser. Run with -m browser."""
 
 import json
-import os
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
@@ -23,69 +18,40 @@ from reason.runs.directory import load_run
 
 pytestmark = pytest.mark.browser
 api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install -e '.[browser]'")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 EASY = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
 HARD = "..5..9...6..7.....78..6.9..4......2...85..6.......1..4.3..2...1..79..5.......3..."
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("play") / "play.html"
     output(["play", "--output", str(path), "--no-browser"])
     return path
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("no chromium here: apt-get install chromium")
-    with api.sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-Open = Callable[..., Any]
-
-
 @pytest.fixture
-def opened(browser: Any, file: Path) -> Iterator[Open]:
-    """Opens the page, offline; what its console says and what it asks of the network must be nothing."""
-    said: list[str] = []
-    contexts = []
-
-    def open_page(link: str = "", script: str = "", expected: str | None = None, **options: Any) -> Any:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "offline": True} | options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda one: said.append(one.url) if one.url[:4] not in ("file", "data", "blob") else None)
-        if script:
-            page.add_init_script(script)
-        page.goto(file.as_uri() + link)
+def opened(file, open_page):
+    def at(link="", **options):
+        page = open_page(file, link, **options)
         page.locator("#speed").select_option("0")
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert said == []
+    return at
 
 
-def think(page: Any) -> dict[str, Any]:
+def think(page):
     """Press Think, wait for the end, and return what was computed."""
     page.locator("#play").click()
     return ended(page)
 
 
-def ended(page: Any) -> dict[str, Any]:
+def ended(page):
     api.expect(page.locator("#step")).to_be_enabled(timeout=60_000)
     api.expect(page.locator("#play")).to_have_text(re.compile("Think"), timeout=60_000)
     return page.evaluate("play.state()")
 
 
-def link(**values: object) -> str:
+def link(**values):
     return "#" + urlencode(values)
 
 
@@ -98,7 +64,7 @@ SETS = {
 
 
 @pytest.mark.parametrize("name", shown())
-def test_logits_and_answers_are_those_of_torch(name: str, opened: Open, tmp_path: Path) -> None:
+def test_logits_and_answers_are_those_of_torch(name, opened, tmp_path):
     """Of 20 unseen puzzles: four steps from torch's states, their logits; from the first state on, every answer."""
     run = FOLDER / name
     config = derive(read_config(run / "config.json"), {"training.precision": "fp32"})
@@ -130,13 +96,13 @@ def test_logits_and_answers_are_those_of_torch(name: str, opened: Open, tmp_path
         assert (said.reshape(shape).argmax(-1) == expected.logits.argmax(-1)).all()
 
 
-def answers(state: dict[str, Any], characters: str, columns: int) -> list[list[str]]:
+def answers(state, characters, columns):
     """The answers of the first try after each step, in lines."""
     texts = ["".join(characters[token] for token in frame["tokens"]) for frame in state["tries"][0]["frames"]]
     return [[text[i : i + columns] for i in range(0, len(text), columns)] for text in texts]
 
 
-def test_a_newspaper_puzzle_is_solved_as_by_reason_solve(opened: Open) -> None:
+def test_a_newspaper_puzzle_is_solved_as_by_reason_solve(opened):
     page = opened()
     page.locator("#text").fill(EASY)
     page.locator("#typed button").click()
@@ -148,7 +114,7 @@ def test_a_newspaper_puzzle_is_solved_as_by_reason_solve(opened: Open) -> None:
     assert page.locator("#board i.wrong").count() == 0
 
 
-def test_a_maze_is_painted_and_solved(opened: Open) -> None:
+def test_a_maze_is_painted_and_solved(opened):
     page = opened(link(model="maze"))
     page.locator("#examples button", has_text="empty").click()
     cells, walls = page.locator("#board i"), range(15 * 4, 15 * 4 + 14)  # one opening at the right
@@ -169,7 +135,7 @@ def test_a_maze_is_painted_and_solved(opened: Open) -> None:
     assert page.evaluate("play.state().tries.length") == 0  # what was computed belonged to another maze
 
 
-def test_puzzles_without_an_answer_and_what_is_none_are_told(opened: Open) -> None:
+def test_puzzles_without_an_answer_and_what_is_none_are_told(opened):
     page = opened(link(model="sudoku", puzzle="55" + "." * 79))
     said = page.locator("#said")
     assert said.inner_text().startswith("The puzzle contradicts itself: the marked digits stand twice in a row,")
@@ -183,7 +149,7 @@ def test_puzzles_without_an_answer_and_what_is_none_are_told(opened: Open) -> No
     api.expect(said).to_contain_text("no path leads from S to G")
 
 
-def test_tries_side_by_side_until_the_rules_hold(opened: Open) -> None:
+def test_tries_side_by_side_until_the_rules_hold(opened):
     page = opened(link(model="sudoku", puzzle=HARD, steps=3))  # too few for the first try
     page.locator("#until").click()
     api.expect(page.locator("#said")).to_have_text(re.compile("The rules hold since"), timeout=120_000)
@@ -201,19 +167,7 @@ def test_tries_side_by_side_until_the_rules_hold(opened: Open) -> None:
     assert ended(page)["tries"][-1]["number"] > max(numbers)
 
 
-def test_a_worker_that_fails_is_told_and_replaced(opened: Open) -> None:
-    broken = "const Real = Worker; let first = true; globalThis.Worker = class { constructor(url) { "
-    broken += "if (first) { first = false; throw new Error('no worker here'); } return new Real(url); } };"
-    page = opened(link(model="sudoku", puzzle=EASY), script=broken)
-    page.locator("#play").click()
-    api.expect(page.locator("#said")).to_have_text(re.compile("no worker here.*Press Think to begin again"))
-    assert think(page)["tries"][0]["frames"][-1]["holds"] is True
-    page.evaluate("play.thinker.fail('it was ended')")
-    page.locator("#another").click()
-    assert len(ended(page)["tries"]) == 2
-
-
-def test_a_link_holds_the_puzzle_and_a_crafted_one_is_refused(opened: Open) -> None:
+def test_a_link_holds_the_puzzle_and_a_crafted_one_is_refused(opened):
     page = opened(link(model="maze", puzzle="S..\n##.\nG..", steps=7))
     state = page.evaluate("play.state()")
     assert (state["question"]["rows"], state["model"]) == (3, "maze")
@@ -229,7 +183,7 @@ def test_a_link_holds_the_puzzle_and_a_crafted_one_is_refused(opened: Open) -> N
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_it_fits_a_desk_and_a_phone(width: int, scheme: str, opened: Open) -> None:
+def test_it_fits_a_desk_and_a_phone(width, scheme, opened):
     options = {"viewport": {"width": width, "height": 844}, "color_scheme": scheme, "has_touch": width < 400}
     for name in shown():
         page = opened(link(model=name), **options)
@@ -242,5 +196,3 @@ def test_it_fits_a_desk_and_a_phone(width: int, scheme: str, opened: Open) -> No
         unnamed = "[...document.querySelectorAll('button, input, select, textarea, [role=grid]')].filter((one) => "
         unnamed += "!one.labels?.length && !one.textContent.trim() && !one.getAttribute('aria-label')).length"
         assert page.evaluate(unnamed) == 0
-        if folder := os.environ.get("SCREENSHOTS"):
-            page.screenshot(path=str(Path(folder) / f"play-{name}-{width}-{scheme}.png"), full_page=True)

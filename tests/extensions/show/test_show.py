@@ -1,15 +1,13 @@
 """What `python -m datasets_gen show` prints and draws."""
 
 import re
-from pathlib import Path
 
-import pytest
 from conftest import make_set
 
 from datasets_gen.__main__ import main
 
 
-def test_sets_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sets_are_compared(tmp_path, capsys):
     make_set("sudoku --size 6 --train 100 --test 0", tmp_path / "one")
     make_set("sudoku --size 6 --train 100 --test 0 --clues 20", tmp_path / "two")
     make_set("sudoku --size 4 --train 8 --test 0", tmp_path / "small")
@@ -22,7 +20,7 @@ def test_sets_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "another puzzle" in capsys.readouterr().err
 
 
-def test_a_puzzle_and_its_set_are_drawn(sudoku_4x4: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_puzzle_and_its_set_are_drawn(sudoku_4x4, capsys):
     assert main(["show", str(sudoku_4x4)]) == 0
     said = capsys.readouterr().out
     assert "train: 24 examples of 16 cells" in said

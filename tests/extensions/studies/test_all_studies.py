@@ -1,10 +1,7 @@
 """What the studies share: who pays, random numbers of each puzzle, the page of all of them."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,11 +19,9 @@ from reason.evaluation.evaluator import evaluate
 from reason.evaluation.suite import consumers_of, sections_of
 from reason.extensions.studies import dynamics
 
-Trained = tuple[Any, PuzzleData]
-
 
 @pytest.fixture(scope="module", autouse=True)
-def few() -> Iterator[None]:
+def few():
     """Spectra take most of the time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dynamics, "PROBED", 2)
@@ -35,13 +30,12 @@ def few() -> Iterator[None]:
 
 
 @pytest.fixture
-def random(sudoku_4x4: Path) -> Trained:
-    """A model whose initial states are random."""
+def random(sudoku_4x4):
     data = PuzzleData(sudoku_4x4, "test")
     return small(data.shape, torch.float64, initial="random").eval(), data
 
 
-def test_restarts_cost_a_pass_each(trained: Trained) -> None:
+def test_restarts_cost_a_pass_each(trained):
     """K tries cost K − 1 passes a variation; the six boards of the page one more, of themselves."""
     model, data = trained
     rows = counting(model)
@@ -52,16 +46,17 @@ def test_restarts_cost_a_pass_each(trained: Trained) -> None:
     assert "restarts: 6 more passes, to vary initial, symmetry, noise" in {each.cost for each in consumers}
 
 
-def test_two_processes_keep_what_one_does(trained: Trained) -> None:
+def test_two_processes_keep_what_one_does(trained):
     names = parts_join(evaluator_of(*trained, 3, 2, studies="policies"))
     assert {"q_halt", "fixed", "margin", "max-probability", "certainty"} <= names
 
 
-def test_policies_and_probes_make_no_graph(trained: Trained) -> None:
+@pytest.mark.slow
+def test_policies_and_probes_make_no_graph(trained):
     read_by_one_graph(*trained, studies="policies,probes")
 
 
-def test_what_studies_ask_for() -> None:
+def test_what_studies_ask_for():
     (need,) = STUDIES["probes"].needs(SimpleNamespace(model_has=lambda method: method != "map"))
     assert not need.met
     page = output("evaluate --help evaluation.studies")
@@ -69,13 +64,13 @@ def test_what_studies_ask_for() -> None:
     refusal("evaluate sudoku studies=restarts=0", "unknown study restarts=0; studies are ")
 
 
-def test_puzzles_with_relations_of_their_own(tmp_path: Path) -> None:
+def test_puzzles_with_relations_of_their_own(tmp_path):
     data = PuzzleData(written(tmp_path / "set"), "test")
     got = read(small(data.shape), data, 3, 1, studies="restarts=2,policies,probes")
     assert len(got["dynamics"]["puzzles"]) + len(got["restarts"]) + len(got["policies"]["rows"]) > 6
 
 
-def test_restarts_leave_the_pass_as_it_is_and_the_size_of_a_batch_changes_no_draw(random: Trained) -> None:
+def test_restarts_leave_the_pass_as_it_is_with_draws_of_the_seed_as_dynamics_do(random):
     model, data = random
     alone = columns(model, data, batch_size=5)
     few, many = (columns(model, data, batch_size=size, studies="restarts=3") for size in (5, 12))
@@ -85,9 +80,6 @@ def test_restarts_leave_the_pass_as_it_is_and_the_size_of_a_batch_changes_no_dra
         assert few[f"{kind}/residual"] == pytest.approx(residuals, abs=1e-9), kind
         assert (np.ptp(residuals, axis=0) > 1e-3).all(), "tries differ"
         assert len(set(residuals[1])) == len(data), "puzzles differ"
-
-
-def test_dynamics_are_those_of_the_pass_and_draw_from_the_seed(random: Trained) -> None:
     model, data = random
     seen, found = columns(model, data, 50), []
     for seed in (0, 0, 2):
@@ -104,14 +96,13 @@ ALL = "policies,restarts=3,probes"
 
 
 @pytest.fixture(scope="module")
-def studied(sudoku_4x4: Path) -> dict:
+def studied(sudoku_4x4):
     """results.json of every study, of 12 puzzles in 5 steps, 2 of them trained."""
     return read_set(sudoku_4x4, 5, studies=ALL) | {"precision": "bfloat16", "training": {"loss": [[2, 3.0], [4, 0.5]]}}
 
 
 @pytest.mark.drawn
-def test_everything(studied: dict, tmp_path: Path) -> None:
-    """Every section in its place on the page, and every picture."""
+def test_everything(studied, tmp_path):
     page = check(tmp_path, studied)
     assert {path.stem for path in tmp_path.glob("*.png")} == {
         "accuracy_by_step", "difficulty", "policies", "restarts", "dynamics", "training",
@@ -131,7 +122,7 @@ def test_everything(studied: dict, tmp_path: Path) -> None:
         assert varied["rows"][0]["majority"] == pytest.approx(studied["exact_by_step"][-1])
 
 
-def test_a_puzzle_without_symmetry(sums: PuzzleData, tmp_path: Path) -> None:
+def test_a_puzzle_without_symmetry(sums, tmp_path):
     results = read_set(sums.directory, 3, studies="policies,restarts=3")
     assert list(results["restarts"]) == ["initial", "noise"]
     check(tmp_path, results)
@@ -140,7 +131,7 @@ def test_a_puzzle_without_symmetry(sums: PuzzleData, tmp_path: Path) -> None:
 
 
 @pytest.mark.drawn
-def test_a_state_that_overflows(sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_that_overflows(sudoku_4x4, tmp_path, monkeypatch):
     data = PuzzleData(sudoku_4x4, "test")
     model = small(data.shape)
     monkeypatch.setattr(type(model), "step", lambda self, state, x: type(state)(*(1e160 * z for z in state)))

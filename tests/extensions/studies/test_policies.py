@@ -1,7 +1,6 @@
 """Policies and their signals, what the halting head knows, bins of difficulty: against loops and by hand."""
 
 import math
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,7 +23,7 @@ from reason.models.recursive import RecursiveState
 from reason.rollout import StepRecord
 
 
-def columns(steps: int, puzzles: int, seed: int = 0, q: bool = True) -> dict[str, np.ndarray]:
+def columns(steps, puzzles, seed=0, q=True):
     """Puzzles that get surer and more often right, with ties and stragglers."""
     rng = np.random.default_rng(seed)
     exact = rng.random((steps, puzzles)) < np.linspace(0.3, 0.9, steps)[:, None]
@@ -36,7 +35,7 @@ def columns(steps: int, puzzles: int, seed: int = 0, q: bool = True) -> dict[str
     return {"exact": exact, "valid": exact, "loss": loss, "fixed": fixed, **signals}
 
 
-def by_row(seen: dict[str, np.ndarray], signal: str, threshold: float) -> list[int]:
+def by_row(seen, signal, threshold):
     """The reference: one puzzle after the other, one step after the other."""
     steps, puzzles = seen["exact"].shape
     sure = [[step for step in range(steps) if float(seen[signal][step, p]) > threshold] for p in range(puzzles)]
@@ -45,7 +44,7 @@ def by_row(seen: dict[str, np.ndarray], signal: str, threshold: float) -> list[i
 
 @settings(max_examples=40)
 @given(st.integers(1, 6), st.integers(1, 9), st.sampled_from(["q", "residual", "fixed"]), st.floats(-3, 8, width=32))
-def test_a_policy_stops_every_row_where_the_reference_does(n: int, steps: int, signal: str, threshold: float) -> None:
+def test_a_policy_stops_every_row_where_the_reference_does(n, steps, signal, threshold):
     seen = columns(steps, n)
     stops = by_row(seen, signal, threshold)
     assert Policy("p", signal, threshold).stops(seen).tolist() == stops
@@ -58,7 +57,7 @@ def test_a_policy_stops_every_row_where_the_reference_does(n: int, steps: int, s
 
 @pytest.mark.parametrize("signal", ["q", "margin", "fixed"])
 @pytest.mark.parametrize("drop", [0.0, 0.05])
-def test_calibration_finds_the_fewest_steps(signal: str, drop: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calibration_finds_the_fewest_steps(signal, drop, monkeypatch):
     monkeypatch.setattr(P, "DROP", drop)
     seen = columns(8, 60)
     chosen = calibrated(seen, signal).stops(seen)
@@ -72,13 +71,13 @@ def test_calibration_finds_the_fewest_steps(signal: str, drop: float, monkeypatc
 
 
 @pytest.mark.parametrize(("budget", "rise"), [(None, 1.01), (0.3, 1.3)])
-def test_text_may_lose_a_share_of_its_perplexity(budget: float | None, rise: float) -> None:
+def test_text_may_lose_a_share_of_its_perplexity(budget, rise):
     """Weighted by each window's tokens; exact, which is 0 on text, does not matter."""
     rng = np.random.default_rng(1)
     seen = columns(8, 40) | {"tokens": rng.integers(1, 9, (1, 40))}
     seen |= {"exact": seen["exact"] & False, "loss": 2 + 2 * 0.3 ** np.arange(8)[:, None] + rng.random(40)}
 
-    def perplexity(stops: np.ndarray) -> float:
+    def perplexity(stops):
         nats = seen["loss"][stops - 1, np.arange(40)]
         return math.exp((nats * seen["tokens"][0]).sum() / seen["tokens"].sum())
 
@@ -91,7 +90,7 @@ def test_text_may_lose_a_share_of_its_perplexity(budget: float | None, rise: flo
     assert P.frontier(seen, "margin")[-1] == {"mean_steps": 8, "perplexity": pytest.approx(most / rise)}
 
 
-def test_the_table_has_every_signal_and_no_q_without_a_head() -> None:
+def test_the_table_has_every_signal_and_no_q_without_a_head():
     calibrated = ["fixed, calibrated", "q, calibrated", "margin, calibrated", "residual, calibrated"]
     names = [policy.name for policy in P.policies_for(columns(8, 20), 4)]
     assert names == ["fixed 8", "fixed 4", "q > 0, as trained", *calibrated]
@@ -99,7 +98,7 @@ def test_the_table_has_every_signal_and_no_q_without_a_head() -> None:
     assert names == ["fixed 1", "fixed, calibrated", "margin, calibrated", "residual, calibrated"]
 
 
-def test_policies_are_calibrated_on_the_validation_split(monitored_4x4: Path) -> None:
+def test_policies_are_calibrated_on_the_validation_split(monitored_4x4):
     data = PuzzleData(monitored_4x4, "test")
     policies = read(small(data.shape, hidden_size=4), data, 2, 4, studies="policies")["policies"]
     assert policies["calibrated_on"] == "11 puzzles of the validation split"
@@ -107,13 +106,13 @@ def test_policies_are_calibrated_on_the_validation_split(monitored_4x4: Path) ->
 
 
 @pytest.mark.parametrize("likelihood", ["softmax", "stablemax"])
-def test_signals_are_means_over_the_scored_cells(likelihood: str) -> None:
+def test_signals_are_means_over_the_scored_cells(likelihood):
     logits = 2 * torch.randn(3, 4, 5)
     labels = torch.tensor([[1, IGNORE, 4, 0], [IGNORE, IGNORE, IGNORE, 2], [3, 3, 0, 1]])
     state = RecursiveState(torch.randn(3, 4, 2), torch.randn(3, 4, 2))
     model = SimpleNamespace(readout=lambda state, context, step: Readout(logits))
     batch = Batch(labels, labels, labels[:, 0])
-    record = StepRecord(model, 2, batch, Context(state.z_h), state, state)  # type: ignore[arg-type]
+    record = StepRecord(model, 2, batch, Context(state.z_h), state, state)
     names = ("margin", "max-probability", "certainty", "fixed")
     found = signals(record, likelihood)
     assert found.keys() == set(names)
@@ -132,36 +131,30 @@ def test_signals_are_means_over_the_scored_cells(likelihood: str) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(-2, 2), st.booleans()), min_size=1, max_size=12))
-def test_auc_is_the_share_of_pairs_in_order(rows: list[tuple[int, bool]]) -> None:
+def test_auc_is_the_share_of_pairs_in_order(rows):
     scores, positive = np.array([s for s, _ in rows], float), np.array([p for _, p in rows])
     pairs = [(a > b) + 0.5 * (a == b) for a in scores[positive] for b in scores[~positive]]
     assert auc(scores, positive) == (pytest.approx(np.mean(pairs)) if pairs else None)
 
 
-def test_calibration_by_hand() -> None:
+def test_calibration_and_abstention_by_hand():
     """15 bins: 0 and .05 share the first, .99 and 1 the last; a bin that is too sure and one that is too shy add up."""
     probability = np.array([0.0, 0.05, 0.5, 0.99, 1.0])
     exact = np.array([True, False, True, True, False])
     assert ece(probability, exact) == pytest.approx((2 * 0.475 + 0.5 + 2 * 0.495) / 5)
-
-
-def test_answers_are_given_above_a_threshold_but_none_of_a_diverged_state() -> None:
     q, exact = np.array([5.0, 3.0, 2.0, 1.0, -1.0, -np.inf]), np.array([True, False, True, True, True, False])
     rows = [(row["threshold"], row["given"], row["wrong"], row["checked"]) for row in abstention(q, exact, valid=exact)]
     assert rows == [(None, 5, 1, 4), (0.0, 4, 1, 3), *[(3.0, 1, 0, 1)] * 4]
     assert [row["given"] for row in abstention(q[2:5], exact[2:5])] == [3, 2, 3, 3, 3, 3], "none of these is wrong"
 
 
-def test_up_to_eight_values_are_a_bin_each_and_more_go_into_quartiles() -> None:
+def test_difficulty_is_by_depth_rating_or_what_tells_puzzles_apart_in_a_few_bins():
     names, index = binned(np.array([4, 2, 4, 9]))
     assert (names, index.tolist()) == (["2", "4", "9"], [1, 0, 1, 2])
     values = np.arange(12)
     names, index = binned(values)
     assert names == ["0 to 1", "2 to 4", "5 to 7", "8 to 11"]
     assert index.tolist() == [0] * 2 + [1] * 3 + [2] * 3 + [3] * 4
-
-
-def test_difficulty_is_by_depth_by_rating_or_by_what_tells_puzzles_apart() -> None:
     clues, depth, rated = {"clues": np.array([1, 2, 1])}, {"depth": np.array([0, 2, 0])}, np.array([0.0, 30.0, 0.0])
     shallow, none, some = {"depth": np.zeros(3)}, np.zeros(3), np.array([np.nan, 0.5, np.nan])
     for ratings, statistics, expected in (
@@ -181,7 +174,7 @@ def test_difficulty_is_by_depth_by_rating_or_by_what_tells_puzzles_apart() -> No
     assert table.rows[0][2:4] == ["50.0%", "100.0%"]
 
 
-def test_the_answer_of_the_highest_q_so_far_counts() -> None:
+def test_the_answer_of_the_highest_q_so_far_counts():
     q = np.array([[0.0, 1, 2], [1, 0, 2], [3, -np.inf, 1]])
     exact = np.array([[0, 1, 1], [1, 0, 0], [0, 0, 0]], bool)
     assert of_highest(q, exact).tolist() == [[False, True, True], [True, True, True], [False, True, True]]

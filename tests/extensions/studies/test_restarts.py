@@ -1,8 +1,5 @@
 """More than one try: the first is the plain pass, choices against loops, symmetries undone."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -11,15 +8,13 @@ from evaluators import evaluator_of, small
 from datasets_gen.maze.paths import solve
 from reason.context import Context
 from reason.data import PuzzleData
-from reason.evaluation.evaluator import Accuracy, Columns
+from reason.evaluation.evaluator import Accuracy
 from reason.evaluation.studies.by_step import Rules, Signals
 from reason.extensions.studies import restarts as R
-from reason.models.base import Batch, Readout, Reasoner
+from reason.models.base import Readout
 
 
-def tries_at(
-    model: Reasoner, data: PuzzleData, steps: int, count: int, vary: str, batch_size: int
-) -> tuple[Columns, Columns]:
+def tries_at(model, data, steps, count, vary, batch_size):
     evaluator = evaluator_of(model, data, steps, batch_size, studies=f"restarts={count}:{vary}")
     with torch.no_grad():
         consumers = [Accuracy(evaluator), Rules(evaluator), Signals(evaluator), R.Restarts(evaluator)]
@@ -28,7 +23,7 @@ def tries_at(
 
 
 @pytest.mark.parametrize("vary", ["initial", "symmetry", "noise"])
-def test_the_first_try_is_the_plain_pass(vary: str, sudoku_4x4: Path) -> None:
+def test_the_first_try_is_the_plain_pass(vary, sudoku_4x4):
     data = PuzzleData(sudoku_4x4, "test")
     model = small(data.shape).eval()
     single, _ = tries_at(model, data, 3, 1, vary, 5)
@@ -46,20 +41,20 @@ def test_the_first_try_is_the_plain_pass(vary: str, sudoku_4x4: Path) -> None:
         assert R.restart_table(single)[0][choice] == pytest.approx(seen["exact"][-1].mean())
 
 
-def answers_with(model: Reasoner, answer: Callable[[torch.Tensor], torch.Tensor]) -> None:
+def answers_with(model, answer):
     """Let the model say what `answer` makes of the questions."""
 
-    def encode(batch: Batch) -> Context:
+    def encode(batch):
         model.asked = batch.inputs
         return Context(torch.zeros(*batch.inputs.shape, 8))
 
-    def readout(state: object, context: Context, step: int | None = None) -> Readout:
+    def readout(state, context, step=None):
         return Readout(torch.nn.functional.one_hot(answer(model.asked), model.shape.vocab_size).float())
 
-    model.encode, model.readout = encode, readout  # type: ignore[method-assign, assignment]
+    model.encode, model.readout = encode, readout
 
 
-def test_a_model_that_knows_symmetries_answers_the_same(sudoku_4x4: Path) -> None:
+def test_a_model_that_knows_symmetries_answers_the_same(sudoku_4x4):
     """A model that copies its question: under every symmetry, turned back, the same answer and verdict."""
     data = PuzzleData(sudoku_4x4, "test")
     data.inputs = data.labels.clone()
@@ -72,7 +67,7 @@ def test_a_model_that_knows_symmetries_answers_the_same(sudoku_4x4: Path) -> Non
     assert (tries["answers"] == tries["answers"][0]).all()
 
 
-def test_choices_against_a_loop() -> None:
+def test_choices_against_a_loop():
     rng = np.random.default_rng(0)
     answers = rng.integers(0, 3, (5, 40)).astype(np.uint64)
     right = answers == 1
@@ -93,7 +88,7 @@ def test_choices_against_a_loop() -> None:
     assert picks["q"].tolist() == picks["residual"].tolist() == [0, 1]
 
 
-def test_turned_mazes_are_judged_by_the_rules(made: Callable[..., Path]) -> None:
+def test_turned_mazes_are_judged_by_the_rules(made):
     """A reader that marks the path tie-broken as it sees it: right under every turn, though seldom the label."""
     data = PuzzleData(made("maze --size 5 --min-path 4 --wall-density 0.1 --train 0 --test 12 --seed 1"), "test")
     model = small(data.shape).eval()

@@ -20,7 +20,7 @@ from reason.cli import main
 from reason.training.loop import Trainer
 
 
-def in_world(rank: int, port: int, words: list[str]) -> int:
+def in_world(rank, port, words):
     """`reason WORDS…` as process `rank` of two; the variables are those that torchrun sets."""
     world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     world["TORCHELASTIC_RUN_ID"] = "test"
@@ -32,11 +32,11 @@ def in_world(rank: int, port: int, words: list[str]) -> int:
             del os.environ[name]
 
 
-def meets(number: int, step: int) -> None:
+def meets(number, step):
     """This process gets a signal when it is about to take the optimizer step after `step`; 0 is none."""
     whole = Trainer.optimizer_step
 
-    def halfway(trainer: Trainer) -> torch.Tensor:
+    def halfway(trainer):
         if trainer.step == step:
             os.kill(os.getpid(), number)
         return whole(trainer)

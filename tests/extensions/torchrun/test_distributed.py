@@ -9,7 +9,6 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -19,7 +18,6 @@ from test_loop import everything, hold_equal, resumed, signalled
 
 from reason.cli import main
 from reason.config.overrides import read_config
-from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.torchrun import world
 from reason.runs.build import build_trainer
@@ -41,16 +39,16 @@ ODD = ["evaluation.limit=3", "evaluation.batch_size=1"]  # how the trained run i
 PEER = Path(__file__).parent / "peer.py"
 
 
-def free_port() -> int:
+def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
-def test_two_processes_are_one(monitored_4x4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_processes_are_one(monitored_4x4, tmp_path, capsys):
     """The loss curve within 1e-5; each puzzle read once; resumed by two to the bit, by one within 1e-5."""
 
-    def words(run: str) -> list[str]:
+    def words(run):
         pairs = [f"{key}={value}" for key, value in DETERMINISTIC.items()]
         return ["train", "sudoku-4x4", f"data={monitored_4x4}", f"run={tmp_path / run}", *pairs]
 
@@ -87,19 +85,18 @@ def test_two_processes_are_one(monitored_4x4: Path, tmp_path: Path, capsys: pyte
         torch.testing.assert_close(whole[name], alone[name], atol=2e-4, rtol=1e-3, msg=name)
 
 
-def reading(run: Path, name: str) -> dict[str, Any]:
-    """results.json, without what the clock says."""
+def reading(run, name):
     results = json.loads((run / "evaluation" / name / "results.json").read_text())
     return {key: value for key, value in results.items() if "second" not in key}
 
 
-def test_a_batch_that_does_not_divide_is_refused(tiny: Config, tmp_path: Path) -> None:
+def test_a_batch_that_does_not_divide_is_refused(tiny, tmp_path):
     data = load_training_set(tiny, torch.device("cpu"))
     with pytest.raises(ConfigError, match=r"type training\.batch_size=9"):
         build_trainer(tiny, tmp_path / "run", data, World(0, 3))
 
 
-def test_each_process_has_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_process_has_its_gpu(monkeypatch):
     assert device_of_process("cuda:1") == "cuda:1"
     launched = {"WORLD_SIZE": "2", "LOCAL_RANK": "1", "TORCHELASTIC_RUN_ID": "test"}
     for name, value in launched.items():
@@ -110,7 +107,7 @@ def test_each_process_has_its_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         device_of_process("cuda:0")
 
 
-def test_a_restarted_process_goes_on_with_the_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_restarted_process_goes_on_with_the_run(monkeypatch, tmp_path):
     (tmp_path / "config.json").touch()
     assert not goes_on(str(tmp_path))
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "3")
@@ -123,7 +120,7 @@ def test_a_restarted_process_goes_on_with_the_run(monkeypatch: pytest.MonkeyPatc
         goes_on(str(tmp_path))
 
 
-def test_sparse_gradients_are_made_equally_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sparse_gradients_are_made_equally_long(monkeypatch):
     """Sums of sparse gradients merge rows or do not, as the puzzles fall; what is added changes no row."""
     monkeypatch.setattr(world.Processes, "collect", lambda self, lengths: [*lengths, 5])
     rows, values = world.Processes(0, 2)._alike_long(torch.tensor([[7], [2], [7]]), torch.ones(3, 4))
@@ -132,10 +129,7 @@ def test_sparse_gradients_are_made_equally_long(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
-def test_a_partner_that_stops_is_not_waited_for_for_ever(
-    sudoku_4x4: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The second of two processes is stopped (SIGSTOP) in its third step; the first says so and ends."""
+def test_a_partner_that_stops_is_not_waited_for_for_ever(sudoku_4x4, tmp_path, monkeypatch, capsys):
     settings = TINY | {"training.steps": "100", "training.checkpoint_every": "1"}
     words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", f"run={tmp_path / 'run'}"]
     words += [f"{key}={value}" for key, value in settings.items()]
@@ -158,9 +152,7 @@ def test_a_partner_that_stops_is_not_waited_for_for_ever(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_torchrun_interrupted_saves_and_names_the_line_that_resumes(
-    number: int, monitored_4x4: Path, tmp_path: Path
-) -> None:
+def test_torchrun_interrupted_saves_and_names_the_line_that_resumes(number, monitored_4x4, tmp_path):
     """Under torchrun itself, which passes the signal on (and at Ctrl-C repeats it): all stop at one step."""
     root, run = Path(__file__).parents[2], tmp_path / "run"
     pairs = [f"{key}={value}" for key, value in (DETERMINISTIC | {"training.steps": "100000"}).items()]

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,12 +30,12 @@ SHALLOW = TINY | pairs(
 )
 
 
-def ip(words: str) -> str:
+def ip(words):
     return subprocess.run(["ip", *words.split()], check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture
-def nodes() -> Iterator[None]:
+def nodes():
     """Two network namespaces, 10.213.0.1 and .2, joined by a cable."""
     wires = [f"v{os.getpid()}{node}" for node in "ab"]
     try:
@@ -56,8 +55,7 @@ def nodes() -> Iterator[None]:
                 ip(f"netns delete {name}")
 
 
-def launch(node: int, words: list[str], met: str, restarts: int) -> "subprocess.Popen[str]":
-    """Torchrun on a node, whose processes are those of peer.py."""
+def launch(node, words, met, restarts):
     name, interface = f"node-{'ab'[node]}", f"v{os.getpid()}{'ab'[node]}"
     command = ["ip", "netns", "exec", NAMESPACES[node], "unshare", "--uts", "sh", "-c"]
     command += [f'echo {name} > /proc/sys/kernel/hostname; exec "$@"', "sh", sys.executable]
@@ -70,24 +68,21 @@ def launch(node: int, words: list[str], met: str, restarts: int) -> "subprocess.
     environment = os.environ | {"GLOO_SOCKET_IFNAME": interface, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
     environment["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return subprocess.Popen(command, env=environment, **pipes)  # type: ignore[call-overload]
+    return subprocess.Popen(command, env=environment, **pipes)
 
 
-def trained(words: list[str], met: str = "0 0", restarts: int = 0) -> list[str]:
-    """What both nodes print, after both have ended well."""
+def trained(words, met="0 0", restarts=0):
     both = [launch(node, words, met, restarts) for node in (0, 1)]
     said = [process.communicate(timeout=240)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0], "\n".join(said)
     return said
 
 
-def words_of(data: Path, run: Path) -> list[str]:
+def words_of(data, run):
     return ["train", "sudoku-4x4", f"data={data}", f"run={run}", *(f"{k}={v}" for k, v in SHALLOW.items())]
 
 
-def test_two_nodes_are_one_process_and_a_killed_one_is_replaced(
-    nodes: None, monitored_4x4: Path, tmp_path: Path
-) -> None:
+def test_two_nodes_are_one_process_and_a_killed_one_is_replaced(nodes, monitored_4x4, tmp_path):
     """The loss curve within 1e-6; with rank 1 killed in step 4 and --max-restarts 1, the same bits."""
     assert main(words_of(monitored_4x4, tmp_path / "one")) == 0
     trained(words_of(monitored_4x4, tmp_path / "two"))

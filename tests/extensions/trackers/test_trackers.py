@@ -2,7 +2,6 @@
 
 import shutil
 import sys
-from pathlib import Path
 from unittest.mock import Mock, call
 
 import pytest
@@ -11,14 +10,13 @@ from test_loop import resumed
 
 from reason.cli import main
 from reason.config.overrides import override
-from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.trackers.settings import numbers
 from reason.training.checkpoint import checkpoints
 from reason.training.log import read_metrics, tracker_of
 
 
-def interrupted(config: Config, run: Path) -> None:
+def interrupted(config, run):
     """Trained to step 5, the end lost: the checkpoint of step 3 goes on."""
     trainer_of(config, run).train(max_steps=5)
     shutil.rmtree(checkpoints(run)[-1])
@@ -27,7 +25,7 @@ def interrupted(config: Config, run: Path) -> None:
     second.train()
 
 
-def test_tensorboard_draws_what_metrics_jsonl_holds(watched: Config, tmp_path: Path) -> None:
+def test_tensorboard_draws_what_metrics_jsonl_holds(watched, tmp_path):
     """Read back from the event files as TensorBoard reads them; what was lost is not there twice."""
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     run = tmp_path / "run"
@@ -41,9 +39,7 @@ def test_tensorboard_draws_what_metrics_jsonl_holds(watched: Config, tmp_path: P
         assert len(events.Scalars(name)) == len(written), name
 
 
-def test_wandb_is_one_run_over_an_interruption(
-    watched: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wandb_is_one_run_over_an_interruption(watched, tmp_path, monkeypatch):
     wandb = Mock()
     monkeypatch.setitem(sys.modules, "wandb", wandb)
     run = tmp_path / "run"
@@ -58,7 +54,7 @@ def test_wandb_is_one_run_over_an_interruption(
 
 
 @pytest.mark.slow
-def test_wandb_itself_offline(watched: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wandb_itself_offline(watched, tmp_path, monkeypatch):
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
     run = tmp_path / "run"
@@ -67,16 +63,14 @@ def test_wandb_itself_offline(watched: Config, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "wandb"])
-def test_a_package_that_is_missing_is_named(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_is_missing_is_named(name, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(ConfigError, match=r"pip install 'recursive-reasoners\[log\]', or training\.tracker=none"):
-        tracker_of(name, tmp_path, 0, {})  # type: ignore[arg-type]
+        tracker_of(name, tmp_path, 0, {})
 
 
-def test_a_run_whose_tracker_failed_is_begun_again_by_the_same_command(
-    sudoku_4x4: Path, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_whose_tracker_failed_is_begun_again_by_the_same_command(sudoku_4x4, here, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
     words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=r", "training.tracker=wandb", "training.steps=2"]
     refusal(words, "training.tracker=none")
