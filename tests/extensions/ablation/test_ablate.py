@@ -138,7 +138,6 @@ def test_what_cannot_be_ablated_is_refused(words, said, here):
 
 
 def test_another_ablation_keeps_its_folder(tmp_path):
-    """Seeds and other sets may come and go; how runs are evaluated may change until one has been."""
     first = Ablation(preset="sudoku-4x4", varied={"model.h_cycles": ("1", "2"), "model.activation": ("silu", "tanh")})
     more, folder = first.model_copy(update={"seeds": 5, "also_on": ["data/other"]}), tmp_path / "a"
     limited = first.model_copy(update={"evaluation": {"evaluation.limit": "5"}})

@@ -14,6 +14,7 @@ SHORT = ["training.batch_size=2", "training.compile=none", "model.hidden_size=8"
 
 @pytest.fixture
 def sets_there(here, monkeypatch):
+    """Small sets where the demo has its own."""
     monkeypatch.setattr(demo, "PUZZLES", 2)
     for folder in demo.preset(demo.PRESET).config().data.directories:
         make_set("maze --size 10 --min-path 4 --train 8 --validation 2 --test 4", Path(folder))
