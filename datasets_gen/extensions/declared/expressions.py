@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,6 @@ from datasets_gen.extensions.declared import graphs
 from datasets_gen.extensions.declared.rules import MIRRORED, PLAIN, SYMMETRIC, Rule
 from datasets_gen.layout import DatasetError
 
-MOST_PLACES = 3  # of an ordered relation that networks see
 INSTEAD = "AllDifferent, AllEqual, or a sum, Count, min, max, … of bare cells compared with a number"
 
 
@@ -98,17 +98,16 @@ def instances(constraints: Any, cells: Mapping[str, int]) -> list[Instance]:
     tree = _tree(constraints, cells)
     if not isinstance(tree, list):
         raise DatasetError(f"{constraints!s:.60} is no constraint over cells; compare cells with cells or with numbers")
+    return _instances(tree)
+
+
+def _instances(tree: list[Any]) -> list[Instance]:
+    """Those of a constraint's tree, of which `and` makes several."""
     if (unordered := _unordered(tree)) is not None:
         return [Instance(*unordered).unfolded]
     if tree[0] == "and":
-        return [found for part in constraints.args for found in instances(part, cells)]
-    found = _ordered(tree)
-    if len(found.cells) > MOST_PLACES:
-        raise DatasetError(
-            f"{constraints!s:.60} is an ordered constraint of {len(found.cells)} cells, and networks see at most "
-            f"{MOST_PLACES} in order; write {INSTEAD}, split it, or hide it: unseen(constraint)"
-        )
-    return [found.unfolded]
+        return [found for part in tree[1:] for found in _instances(part)]
+    return [_ordered(tree).unfolded]
 
 
 def _whole(constraint: Connected | OneLoop, cells: Mapping[str, int]) -> Instance:
@@ -189,6 +188,13 @@ def _tree(expression: Any, cells: Mapping[str, int]) -> Any:
         return ["sum", *(["==", _tree(part, cells), int(parts[1])] for part in _flat([parts[0]]))]
     if name == "indomain":
         return ["in", _tree(parts[0], cells), [int(number) for number in parts[1]]]
+    if name == "table":
+        line = [_tree(part, cells) for part in parts[0]]
+        return ["or", *(["and", *(["==", c, int(v)] for c, v in zip(line, row, strict=True))] for row in parts[1])]
+    if name.startswith("alldifferent_except"):
+        free = [int(number) for number in parts[1]]
+        pairs = combinations([_tree(part, cells) for part in parts[0]], 2)
+        return ["and", *(["or", ["alldifferent", a, b], ["in", a, free]] for a, b in pairs)]
     found = [_tree(part, cells) for part in _flat(parts)]
     if name == "mul":
         return [

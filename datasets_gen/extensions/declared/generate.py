@@ -278,6 +278,8 @@ def declared_splits(
     drawn = [each.own for split in made.values() for each in split]
     of_grid = units(puzzle.grid, puzzle.box_shape)
     groups, relations = partitioned(gather(puzzle.always_instances, drawn), drawn, puzzle.seq_len, of_grid)
+    if unread := [named(each.rule) for each in relations if not each.seen and not each.instances]:
+        print(f"note: networks do not read the clues {', '.join(unread)}: unseen(…) hides them", file=sys.stderr)
     puzzle.interchangeable = renames(puzzle, (each.rule for each in relations))
     puzzle = puzzle.of(puzzle.structure.model_copy(update={"groups": groups, "relations": relations}))
     table = rows(relations, drawn)

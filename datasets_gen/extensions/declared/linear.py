@@ -1,9 +1,9 @@
 """Linear form: a constraint over cells as linear constraints lo ≤ Σ w·b ≤ hi over booleans b, "cell i has value v".
 
-A comparison of sums is one of them. Two cells otherwise get their support clauses (cell a has value v, so cell b has
-one of the values that go with it), a product gets one sum of exponents for each prime, and the runs of a line hidden
-booleans for the cell where each begins. The rest is CPMpy's pseudo-Boolean transformation with its hidden booleans.
-Given that each cell has one value, the form can be satisfied exactly where the constraint is.
+A comparison of sums is one of them. Two cells otherwise get a constraint for each value of each (at most one of it and
+of the other cell's values that clash with it), a product one sum of exponents for each prime, and the runs of a line
+hidden booleans for the cell where each begins. The rest is CPMpy's pseudo-Boolean transformation with its hidden
+booleans. Given that each cell has one value, the form can be satisfied exactly where the constraint is.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _linear_form(text: str, size: int, numbers: tuple[int, ...], values: tuple[i
     if rule == ["runs"]:
         return _runs(numbers, size, values)
     if size == 2:
-        return _support(rule, numbers, values)
+        return _clashes(rule, numbers, values)
     if (exponents := _product(rule, numbers, values, size)) is not None:
         return exponents
     return _transformed(rule, size, numbers, values)
@@ -116,17 +116,19 @@ def _names(part: Rule) -> set[str]:
     return {part} - {"n"} if isinstance(part, str) else set()
 
 
-def _support(rule: Rule, numbers: tuple[int, ...], values: tuple[int, ...]) -> tuple[Sum, ...]:
-    """For each value of one of two cells: not this value, or one of those that go with it in the other cell."""
+def _clashes(rule: Rule, numbers: tuple[int, ...], values: tuple[int, ...]) -> tuple[Sum, ...]:
+    """For each value of one of two cells: at most one of this value and those of the other cell that clash with it.
+
+    It says nothing of a cell that holds none of the values, such as a wall.
+    """
     grid = np.stack(np.meshgrid(values, values, indexing="ij"), -1)
     fits = evaluate(rule, grid, np.broadcast_to(np.array(numbers, np.int64), (*grid.shape[:2], len(numbers))))
     found = []
     for cell, table in ((0, fits), (1, fits.T)):
         for v, partners in enumerate(table):
-            if partners.all():
-                continue
-            others = {(1 - cell, w): 1 for w in np.flatnonzero(partners).tolist()}
-            found.append(_sum({(cell, v): -1, **others}, 0, len(values)))
+            clashing = {(1 - cell, w): 1 for w in np.flatnonzero(~partners).tolist()}
+            if clashing:
+                found.append(_sum({(cell, v): 1, **clashing}, 0, 1))
     return tuple(found)
 
 

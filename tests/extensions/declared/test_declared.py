@@ -242,6 +242,14 @@ def test_a_file_of_ones_own_makes_a_set_that_says_how(tmp_path, capsys):
     assert list(metadata.structure.groups) == ["row"]  # all three cells
     assert not any(relation.seen for relation in metadata.structure.relations)
     assert main(["verify", str(tmp_path / "set")]) == 0
+    assert "note: networks do not read" not in capsys.readouterr().err  # a rule of all, and no clue
+
+
+def test_a_clue_that_networks_do_not_read_is_told(tmp_path, capsys):
+    clue = "unseen(x[0, 0] + x[0, 1] == int(answer[0, :2].sum()))"
+    path = own_file(tmp_path, SHOWN=f"shown=[{clue}], optional=[x[0, 0] == answer[0, 0]]")
+    assert main([path, "--train", "3", "--test", "0", "--output-dir", str(tmp_path / "set")]) == 0
+    assert "note: networks do not read the clues sum_eq: unseen(…) hides them" in capsys.readouterr().err
 
 
 def test_without_cpmpy_there_is_one_clear_line(tmp_path, monkeypatch, capsys):

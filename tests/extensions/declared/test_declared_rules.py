@@ -51,6 +51,11 @@ KINDS = {
     "offset": (a == b + 1, ["==", "x0", ["sum", "x1", 1]]),
     "implication": ((a == 2).implies(b == 3), ["->", ["==", "x0", 2], ["==", "x1", 3]]),
     "three": (a + b == c, ["==", ["sum", "x0", "x1"], "x2"]),
+    "visibility": (cp.sum([b > a, c > cp.max([a, b]), X[3] > cp.max(X[:3])]) == 1, ["==", ["sum", ["<", "x0", "x1"],
+        ["<", ["max", "x0", "x1"], "x2"], ["<", ["max", "x0", "x1", "x2"], "x3"]], "n"]),
+    "table": (cp.Table([a, b], [[1, 2], [3, 0]]), ["or", ["and", ["==", "x0", 1], ["==", "x1", 2]],
+        ["and", ["==", "x0", 3], ["==", "x1", 0]]]),
+    "different or 0": (cp.AllDifferentExcept0([a, b]), ["or", ["alldifferent", "x0", "x1"], ["in", "x0", [0]]]),
     "opposite": (-a <= -2, ["<=", ["-", "x0"], -2]),
 }  # fmt: skip
 
@@ -154,7 +159,6 @@ def test_an_and_of_different_things_is_several_constraints():
 
 
 REFUSED = {
-    "order of four": (a + 2 * b + 3 * c == 4 * d, "ordered constraint of 4 cells"),
     "another variable": (cp.intvar(0, 3, name="y") < a, "uses y, which is no cell of the puzzle"),
     "unknown": (cp.Circuit(list(X)), "no relation for circuit; write AllDifferent"),
     "count of a cell": (cp.Count(X[:2], c) == 1, "no relation for count"),

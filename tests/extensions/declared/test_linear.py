@@ -30,6 +30,7 @@ from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Reasoner, Shape
 from reason.nn.geometry import Geometry
 
+KINDS = Path(__file__).parent / "kinds"
 DIGITS = (1, 2, 3, 4, 5)
 RULES: list[tuple[Rule, int, tuple[int, ...], tuple[int, ...]]] = [
     (["alldifferent", "x"], 4, (), (1, 2, 3, 4)),
@@ -51,6 +52,17 @@ RULES: list[tuple[Rule, int, tuple[int, ...], tuple[int, ...]]] = [
     (["or", ["==", "x0", 1], ["==", "x1", 2], ["==", "x2", 3]], 3, (), (1, 2, 3)),
     (["==", ["max", "x"], 3], 3, (), (1, 2, 3)),
     (["->", ["==", "x0", 1], ["<", "x1", "x2"]], 3, (), (1, 2, 3)),
+    (
+        [
+            "==",
+            ["sum", ["<", "x0", "x1"], ["<", ["max", "x0", "x1"], "x2"], ["<", ["max", "x0", "x1", "x2"], "x3"]],
+            "n",
+        ],
+        4,
+        (1,),
+        (1, 2, 3),
+    ),
+    (["or", ["and", ["==", "x0", 1], ["==", "x1", 2]], ["and", ["==", "x0", 3], ["==", "x1", 1]]], 2, (), (1, 2, 3)),
     (["runs"], 6, (2, 1), (0, 1)),
     (["runs"], 5, (1, 1, 1), (0, 1)),
     (["runs"], 4, (), (0, 1)),
@@ -83,7 +95,7 @@ def satisfied(constraints: LinearConstraints, tokens: torch.Tensor, relations: t
     booleans = (tokens[..., None] == alphabet).flatten(1).double()  # (B, S·K)
     of_set = [getattr(constraints, name).expand(len(tokens), -1, -1) for name in Terms._fields]
     parts = [Terms(*(part[:, tokens.shape[1] :] for part in of_set))]
-    parts += [constraints._of_each(index, relations[index], 0)[0] for index in constraints.relations if relations]
+    parts += [constraints._of_each(index, rows, 0)[0] for index, rows in constraints._drawn(relations)]
     right = torch.ones(len(tokens), dtype=torch.bool)
     for terms in parts:
         held = booleans.gather(1, terms.booleans.clamp(min=0).flatten(1)).view(terms.booleans.shape)
@@ -93,7 +105,10 @@ def satisfied(constraints: LinearConstraints, tokens: torch.Tensor, relations: t
     return right.numpy()
 
 
-@pytest.mark.parametrize("page", ["killer", "futoshiki", "kakuro", "takuzu", "light-up", "queens", "colouring"])
+@pytest.mark.parametrize("page", [
+    "killer", "futoshiki", "kakuro", "takuzu", "light-up", "queens", "colouring", "random-values", "random-binary",
+    *(str(KINDS / f"{kind}.py") for kind in ("anti_king", "kenken", "mines", "tents", "thermometers", "windoku")),
+])  # fmt: skip
 def test_the_constraints_of_a_page_judge_as_its_rules_do(page: str) -> None:
     puzzle, splits = sample(page)
     split, structure, rng = splits["train"], puzzle.structure, np.random.default_rng(0)
