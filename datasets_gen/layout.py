@@ -2,18 +2,19 @@
 
     DIR/identifiers.json                       names of the puzzle identifiers (optional when read)
     DIR/SPLIT/dataset.json                     `Metadata`
-    DIR/SPLIT/{set}__inputs.npy, __labels      (N, S) tokens
-    DIR/SPLIT/{set}__puzzle_identifiers.npy    (P,)   which embedding a puzzle uses
-    DIR/SPLIT/{set}__puzzle_indices.npy        (P+1,) puzzle p owns examples [indices[p], indices[p+1])
-    DIR/SPLIT/{set}__group_indices.npy         (G+1,) group g owns puzzles [indices[g], indices[g+1])
-    DIR/SPLIT/{set}__ratings.npy               (P,)   difficulty, ours, optional
-    DIR/SPLIT/{set}__sources.npy               (P,)   index into dataset.json's "sources", ours, optional
-    DIR/SPLIT/{set}__relations.npy             (N, M, 1+C+P') instances of each example, ours, optional
+    DIR/SPLIT/all__inputs.npy, all__labels.npy (N, S) tokens
+    DIR/SPLIT/all__puzzle_identifiers.npy      (P,)   which embedding a puzzle uses
+    DIR/SPLIT/all__puzzle_indices.npy          (P+1,) puzzle p owns examples [indices[p], indices[p+1])
+    DIR/SPLIT/all__group_indices.npy           (G+1,) group g owns puzzles [indices[g], indices[g+1])
+    DIR/SPLIT/all__ratings.npy                 (P,)   difficulty, ours, optional
+    DIR/SPLIT/all__sources.npy                 (P,)   index into dataset.json's "sources", ours, optional
+    DIR/SPLIT/all__relations.npy               (N, M, 1+C+P') instances of each example, ours, optional
 
 A row of relations is one instance: the index of its kind in dataset.json's "structure", C numbers, P' cells; -1 where a
 number or a cell is absent, and throughout where an example has fewer than M instances.
 
-N examples, P puzzles, G groups, S cells. A group holds the variants of one base puzzle.
+N examples, P puzzles, G groups, S cells. A group holds the variants of one base puzzle. "all" is the one name in
+dataset.json's "sets": HRM's layout allows several subsets, and no builder of HRM or TRM writes more.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ NAME = re.compile(r"\w[\w.+ -]*")
 
 
 class DatasetError(ValueError):
-    """A puzzle set, or a request for one, that breaks a rule; the text says where, why and what mends it."""
+    """A puzzle set, or a request for one, that breaks a rule; the text says where, why and what fixes it."""
 
 
 # Text and JSON
@@ -58,7 +59,7 @@ class DatasetError(ValueError):
 def check_name(name: str, what: str) -> None:
     """Raises DatasetError where a name cannot be part of a file's name: a path, empty, or of other characters."""
     if not NAME.fullmatch(name):
-        raise DatasetError(f"{what} {name!r} is no name; give letters, digits and . _ + - (no path)")
+        raise DatasetError(f"{what} {name!r} is not a name; give letters, digits and . _ + - (no path)")
 
 
 @contextlib.contextmanager
@@ -79,7 +80,7 @@ def read_json(path: Path) -> Any:
         try:
             return json.load(file)
         except (ValueError, RecursionError) as error:
-            raise DatasetError(f"{path}: no JSON ({error})") from None
+            raise DatasetError(f"{path}: not JSON ({error})") from None
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, Any]]:
@@ -89,7 +90,7 @@ def read_objects(path: Path) -> Iterator[tuple[str, Any]]:
             try:
                 value = json.loads(line) if line.strip() else None
             except (ValueError, RecursionError) as error:
-                raise DatasetError(f"{path}, line {number}: no JSON ({error})") from None
+                raise DatasetError(f"{path}, line {number}: not JSON ({error})") from None
             if value is not None:
                 yield f"{path}, line {number}", value
 
@@ -110,7 +111,7 @@ class Metadata(BaseModel):
     num_puzzle_identifiers: int = Field(gt=0, le=MOST)
     total_groups: int = Field(ge=0)
     mean_puzzle_examples: float
-    sets: list[str] = Field(min_length=1)
+    sets: list[str] = Field(min_length=1, max_length=1)
     total_puzzles: int | None = None  # not read: TRM's builders of Sudoku and mazes count groups here
     task: dict[str, Any] = Field(default_factory=dict, description='the puzzle: {"name": "sudoku", "size": 6}')
     provenance: dict[str, Any] = Field(default_factory=dict, description="command, seed and version that made it")
@@ -121,20 +122,19 @@ class Metadata(BaseModel):
     def _fits(self) -> Metadata:
         if fault := self.structure and self.structure.fault(self.seq_len, self.vocab_size):
             raise ValueError(f"structure: {fault}")
-        for name in self.sets:
-            check_name(name, "sets:")
+        check_name(self.sets[0], "sets:")
         return self
 
 
 def parts(count: int) -> Iterator[slice]:
-    """`ROWS` rows of `count` after the other."""
+    """Slices of `ROWS` rows each that cover `count` rows."""
     for first in range(0, count, ROWS):
         yield slice(first, min(first + ROWS, count))
 
 
 @dataclass(frozen=True)
 class Split:
-    """The arrays of one split, all its sets joined. Tokens uint8 or int32, indices int64, a missing rating is NaN.
+    """The arrays of one split. Tokens uint8 or int32, indices int64, a missing rating is NaN.
 
     Arrays of large splits are mapped, and their indices may be int32.
     """
@@ -272,8 +272,8 @@ def write_dataset(
 
 def splits_of(directory: Path | str) -> list[str]:
     """The splits that a dataset folder holds, in the order train, validation, test, others."""
-    found = [path.parent.name for path in Path(directory).glob("*/dataset.json") if NAME.fullmatch(path.parent.name)]
-    return sorted(found, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name))
+    names = [path.parent.name for path in Path(directory).glob("*/dataset.json") if NAME.fullmatch(path.parent.name)]
+    return sorted(names, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name))
 
 
 def read_metadata(directory: Path | str, split: str) -> Metadata:
@@ -285,8 +285,8 @@ def read_metadata(directory: Path | str, split: str) -> Metadata:
         make = f"python -m datasets_gen PUZZLE --output-dir {shlex.quote(str(directory))}"
         raise DatasetError(f"no dataset at {directory}; make one with `{make}` (see python -m datasets_gen --help)")
     if not path.is_file():
-        found = ", ".join(splits_of(directory)) or "none"
-        raise DatasetError(f"{directory} has no split '{split}'; splits with a dataset.json: {found}")
+        splits = ", ".join(splits_of(directory)) or "none"
+        raise DatasetError(f"{directory} has no split '{split}'; splits with a dataset.json: {splits}")
     try:
         return Metadata.model_validate_json(path.read_bytes().removeprefix(codecs.BOM_UTF8))
     except ValidationError as error:
@@ -308,11 +308,11 @@ def check_alike(directory: Path | str, splits: Mapping[str, Metadata], fields: S
 
 def check_splits(directory: Path | str) -> None:
     """Raises DatasetError where a split of a set lacks a file or has other sizes; the arrays are not read."""
-    found = {name: read_metadata(directory, name) for name in splits_of(directory)}
-    check_alike(directory, found, ("seq_len", "vocab_size", "num_puzzle_identifiers"))
-    for split, metadata in found.items():
+    splits = {name: read_metadata(directory, name) for name in splits_of(directory)}
+    check_alike(directory, splits, ("seq_len", "vocab_size", "num_puzzle_identifiers"))
+    for split, metadata in splits.items():
         read_identifiers(directory, metadata)
-        files = [Path(directory) / split / f"{name}__{key}.npy" for name in metadata.sets for key in ARRAYS]
+        files = [Path(directory) / split / f"{metadata.sets[0]}__{key}.npy" for key in ARRAYS]
         if missing := [file for file in files if not file.is_file()]:
             raise DatasetError(f"{missing[0]} is missing; regenerate or re-import the set")
 
@@ -330,20 +330,18 @@ def read_identifiers(directory: Path | str, metadata: Metadata) -> list[str]:
 
 
 def read_split(directory: Path | str, split: str) -> tuple[Metadata, Split]:
-    """Read one split, its sets joined; DatasetError where a rule is broken that needs no knowledge of the puzzle.
+    """Read one split; DatasetError where a rule is broken that needs no knowledge of the puzzle.
 
-    The arrays of a split whose files hold more than `LARGE` bytes are mapped, unless it has several sets: they stay on
-    disk, and the system keeps in memory what fits. A mapped file must not shrink: reading beyond its end would kill
-    the process.
+    The arrays of a split whose files hold more than `LARGE` bytes are mapped: they stay on disk, and the system keeps
+    in memory what fits. A mapped file must not shrink: reading beyond its end would kill the process.
     """
     metadata = read_metadata(directory, split)
     folder = Path(directory) / split
-    sets = [_read_set(folder, name, metadata) for name in metadata.sets]
-    joined = sets[0] if len(sets) == 1 else _join(sets)
-    stated, groups = metadata.total_groups, len(joined.group_indices) - 1
+    arrays = _read_arrays(folder, metadata.sets[0], metadata)
+    stated, groups = metadata.total_groups, len(arrays.group_indices) - 1
     if stated != groups:
         raise DatasetError(f"{folder}: dataset.json says {stated} groups, the arrays hold {groups}")
-    return metadata, joined
+    return metadata, arrays
 
 
 def _load(path: Path, on_disk: bool) -> np.ndarray:
@@ -358,17 +356,16 @@ def _load(path: Path, on_disk: bool) -> np.ndarray:
         kind = mapped.dtype.kind
     except Exception as error:  # a torn file makes numpy raise almost anything
         why = " ".join(str(error).split())
-        mend = "save whole numbers" if "bject" in why else "the file is torn: regenerate or copy it again"
-        raise DatasetError(f"{path} cannot be read ({why}); {mend}") from None
+        fix = "save whole numbers" if "bject" in why else "the file is torn: regenerate or copy it again"
+        raise DatasetError(f"{path} cannot be read ({why}); {fix}") from None
     if kind not in "iu" and not (kind == "f" and path.name.endswith("__ratings.npy")):
         raise DatasetError(f"{path} holds {mapped.dtype}; save whole numbers: array.astype(numpy.int32)")
     wanted = np.dtype(np.float64) if kind == "f" else mapped.dtype.newbyteorder("=")
     return np.asanyarray(mapped, wanted, order="C") if on_disk else np.array(mapped, wanted, order="C")
 
 
-def _read_set(folder: Path, name: str, metadata: Metadata) -> Split:
-    size = sum(path.stat().st_size for path in folder.glob(f"{name}__*.npy"))
-    on_disk = size > LARGE and len(metadata.sets) == 1
+def _read_arrays(folder: Path, name: str, metadata: Metadata) -> Split:
+    on_disk = sum(path.stat().st_size for path in folder.glob(f"{name}__*.npy")) > LARGE
     paths = {key: folder / f"{name}__{key}.npy" for key in (*ARRAYS, *OPTIONAL)}
     arrays = {key: _load(path, on_disk) for key, path in paths.items() if key in ARRAYS or path.exists()}
     for key in ("inputs", "labels"):
@@ -447,13 +444,3 @@ def _check_relations(path: Path, rows: np.ndarray, examples: int, metadata: Meta
                 f"{path}: instance {instance} of example {part.start + example} is none of the structure's relations: "
                 f"a relation, numbers in its range, and as many different cells 0..{metadata.seq_len - 1} as it has"
             )
-
-
-def _join(sets: list[Split]) -> Split:
-    """The sets of a split one after the other; of ours, which have one set, nothing need be joined."""
-    joined = {key: np.concatenate([getattr(one, key) for one in sets]) for key in ARRAYS[:3]}
-    for key in ARRAYS[3:]:
-        ends = [getattr(one, key) for one in sets]
-        offsets = np.cumsum([0, *(end[-1] for end in ends)])
-        joined[key] = np.concatenate([[0], *(end[1:] + offset for end, offset in zip(ends, offsets, strict=False))])
-    return Split(**joined)

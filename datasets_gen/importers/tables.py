@@ -29,7 +29,7 @@ FAMILIES: dict[str, type[Sudoku] | type[Maze]] = {"sudoku": Sudoku, "maze": Maze
 
 
 class Table(NamedTuple):
-    """A CSV file, read."""
+    """The content of a CSV file."""
 
     puzzle: Sudoku | Maze
     split: Split
@@ -53,10 +53,10 @@ def read_table(path: Path, name: str) -> Table:
         head = file.readline()
         rows = columns(head, file)
         if missing := boards.keys() - {*(rows.fieldnames or ())}:
-            if name == "sudoku" and (found := sudokus(head + file.read())):
-                board, places = Sudoku().sized(found[0]), (f"{path}, puzzle {n}" for n in itertools.count(1))
-                split = solved(board, zip(places, found, strict=False))
-                return Table(board, split, [path.name] * len(found), {"line_end": "\n", "blank": "."})
+            if name == "sudoku" and (typed_boards := sudokus(head + file.read())):
+                board, places = Sudoku().sized(typed_boards[0]), (f"{path}, puzzle {n}" for n in itertools.count(1))
+                split = solved(board, zip(places, typed_boards, strict=False))
+                return Table(board, split, [path.name] * len(typed_boards), {"line_end": "\n", "blank": "."})
             raise DatasetError(f"{path}, line 1: no column {' or '.join(sorted(missing))}; expected {COLUMNS}")
         try:
             for row in rows:
@@ -70,12 +70,12 @@ def read_table(path: Path, name: str) -> Table:
                 sources.append(row.get("source", ""))
                 ratings.append(_rating(row.get("rating", ""), where))
         except csv.Error as error:
-            raise DatasetError(f"{path}, line {rows.reader.line_num}: no CSV ({error})") from None
+            raise DatasetError(f"{path}, line {rows.reader.line_num}: not CSV ({error})") from None
     if not sources:
         raise DatasetError(f"{path} holds no puzzle")
     size = math.isqrt(cells)
     if size**2 != cells or (name == "sudoku" and size not in BOXES):
-        raise DatasetError(f"{path}: {cells} cells are no board of {name}")
+        raise DatasetError(f"{path}: {cells} cells are not a board of {name}")
     puzzle = FAMILIES[name](size)
     inputs, labels = (_tokens(boards[column], puzzle, column, path) for column in boards)
     style = {"line_end": "\r\n" if head.endswith("\r\n") else "\n"}
@@ -113,11 +113,11 @@ def stacked(parts: list[np.ndarray]) -> np.ndarray:
 
 
 def _rating(text: str, where: str) -> float:
-    """A rating; NaN for an empty field."""
+    """The rating in a field; NaN if it is empty."""
     try:
         rating = float(text or "-0")
     except ValueError:
-        raise DatasetError(f"{where}: rating {text[:50]!r} is no number") from None
+        raise DatasetError(f"{where}: rating {text[:50]!r} is not a number") from None
     if not 0 <= rating < math.inf:
         raise DatasetError(f"{where}: rating {text[:50]!r} is negative or infinite")
     return rating if text else math.nan
