@@ -54,7 +54,7 @@ def batches(inputs: Tensor, labels: Tensor, size: int, seed: int) -> Iterator[tu
         while len(order) < size:
             order = torch.cat([order, torch.randperm(len(inputs), generator=generator)])
         chosen, order = order[:size], order[size:]
-        torch.rand(2, size, generator=generator)  # unused: the package draws here, and the streams stay equal
+        torch.rand(2, size, generator=generator)  # only for the test: the package draws a puzzle of each group here
         names = torch.cat([torch.arange(2).expand(size, 2), 2 + shuffled(size, SIDE)], dim=1)
         rows, columns = lines(SIDE // BOX_ROWS, BOX_ROWS), lines(SIDE // BOX_COLUMNS, BOX_COLUMNS)
         source = (rows[:, :, None] * SIDE + columns[:, None, :]).flatten(1)  # (B, S): where each cell comes from
@@ -146,6 +146,7 @@ def update(weights: list[Tensor], moments: list[tuple[Tensor, Tensor]], averages
 
 def train(folder: Path, steps: int = STEPS, batch: int = BATCH) -> tuple[Reasoner, list[float]]:
     """The model with averaged weights, and the loss of every step."""
+    # Two seeds of one, as the package has them, so that a test can compare the two; any two numbers would do.
     weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(0).generate_state(2, np.uint64) >> 1)
     torch.manual_seed(weights_seed)
     model = Reasoner()
@@ -164,9 +165,9 @@ def train(folder: Path, steps: int = STEPS, batch: int = BATCH) -> tuple[Reasone
         m = torch.where(halted, 0, m) + 1
         z_h, z_l = model.step(z_h, z_l, model.encode(inputs))
         logits, q = model.read(z_h)
-        exact = (logits.argmax(-1) == labels).all(1)
+        exact = (logits.argmax(-1) == labels).all(1).float()
         lm = stablemax(logits, labels).mean(1).mean().float()
-        loss = lm + 0.5 * F.binary_cross_entropy_with_logits(q, exact.float())  # the head learns whether it is right
+        loss = lm + 0.5 * F.binary_cross_entropy_with_logits(q, exact)  # the head learns whether it is right
         loss.backward()
         update(weights, moments, list(averaged.parameters()), step)
         z_h, z_l = z_h.detach(), z_l.detach()  # the state goes on, the gradient does not
@@ -176,9 +177,7 @@ def train(folder: Path, steps: int = STEPS, batch: int = BATCH) -> tuple[Reasone
         halted = (m >= SUPERVISION_STEPS) | ((q > 0) & (m >= least))
         losses.append(loss.item())
         if step % 20 == 0:
-            print(
-                f"step {step:4}  loss {losses[-1]:.4f}  exact {exact.float().mean():6.1%}  {time.time() - began:4.0f} s"
-            )
+            print(f"step {step:4}  loss {losses[-1]:.4f}  exact {exact.mean():6.1%}  {time.time() - began:4.0f} s")
     return averaged, losses
 
 

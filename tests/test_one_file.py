@@ -6,17 +6,22 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from conftest import make_set, trainer_of
 
 from reason.config.overrides import override
 from reason.presets import preset
+from reason.training.checkpoint import checkpoints, load_weights
 from reason.training.log import read_metrics
 
+PARTS = {
+    "cells_in": "mixer.gate_up", "cells_out": "mixer.down", "features_in": "mlp.gate_up", "features_out": "mlp.down",
+}  # fmt: skip
 FILE = Path(__file__).parents[1] / "examples" / "one_file.py"
 
 
 def test_its_first_losses_are_those_of_the_preset(tmp_path, monkeypatch):
-    """Initial weights, puzzles, symmetries, carry and updates: 20 steps of 4 rows in float32, two puzzles a row."""
+    """Initial weights, puzzles, carry, updates and the average: 20 steps of 4 rows in float32, two puzzles a row."""
     steps, batch = 20, 4
     make_set("sudoku --size 6 --train 40 --test 12 --seed 3", tmp_path / "set")
     settings = {"data.directory": str(tmp_path / "set"), "training.steps": str(steps), "training.log_every": "1"}
@@ -27,6 +32,12 @@ def test_its_first_losses_are_those_of_the_preset(tmp_path, monkeypatch):
     module = importlib.import_module("one_file")
     model, losses = module.train(tmp_path / "set", steps, batch)
     assert losses == pytest.approx([line["loss"] for line in read_metrics(tmp_path / "run")], rel=1e-6)
+    averages = load_weights(checkpoints(tmp_path / "run")[-1], "ema")
+    for name, average in model.named_parameters():
+        _, _, last = name.rpartition(".")
+        own = name if name in averages else f"{name}.weight"  # "f.0.cells_in" is a matrix of the first block
+        theirs = averages[f"f_l.blocks.{name[2]}.{PARTS[last]}.weight" if last in PARTS else own]
+        torch.testing.assert_close(average.detach(), theirs, rtol=0, atol=1e-6)
     curve = list(module.accuracy_by_step(model, *module.read(tmp_path / "set", "test"), 3))
     assert len(curve) == 3
     assert all(0 <= exact <= cells <= 1 for exact, cells in curve)

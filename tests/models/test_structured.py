@@ -13,6 +13,7 @@ from datasets_gen.sudoku import Sudoku
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Shape
+from reason.models.layout import Layout
 
 GROUPS = {"mixer": "groups", "positions": "none", "hidden_size": 8, "num_heads": 1, "expansion": 2}
 SYMBOLS = GROUPS | {"symbols": True}
@@ -90,6 +91,12 @@ def test_renaming_symbols_renames_the_logits(family):
     assert (logits[..., 2:].std(-1) > 1e-6).all(), "the logits tell symbols apart"
     assert (logits[..., :2] < -1e3).all(), "tokens that are no symbols are out of reach"
     assert (logits[..., 2:].abs() < 1e3).all()
+    # Where a label may hold another token, its logit is the mean over the positions of its cell.
+    walled = Shape(seq_len=4, vocab_size=5, structure=Structure(groups={"row": (0, 0, 1, 1)}, symbols=(3, 4)))
+    values = torch.randn(2, 8, 4)  # (B, S·K, 1 + other tokens)
+    by_cell = values.unflatten(1, (4, 2))
+    wanted = torch.cat([(by_cell[:, :, 0, 1:] + by_cell[:, :, 1, 1:]) / 2, by_cell[..., 0]], dim=-1)
+    close(Layout(RecursiveConfig(**RECURSIVE | SYMBOLS), walled).logits(values, None), wanted)
     if q is not None and renamed_q is not None:
         close(renamed_q, q)
     without, _ = run(make(family, puzzle, GROUPS), names[tokens])

@@ -1,10 +1,9 @@
-"""What `auto` means: rules by device, size and mixer; averages and types of numbers, each against its formula."""
+"""What `auto` means: rules by device, size and mixer; types of numbers."""
 
 import json
 
 import pytest
 import torch
-from test_optimizers import model
 
 from reason.cli import main
 from reason.config.overrides import override, read_config
@@ -13,7 +12,6 @@ from reason.training import accelerate, auto, device, precision
 from reason.training.accelerate import Accelerator
 from reason.training.auto import LONG, resolve, resolve_reading
 from reason.training.device import float32_by_onednn
-from reason.training.ema import Ema, EmaConfig
 from reason.training.precision import dtypes
 
 CPU = torch.device("cpu")
@@ -62,24 +60,6 @@ def test_a_run_records_and_keeps_what_auto_came_to(half):
     assert read_config(half / "config.json") == recorded
     assert main(["train", "run=half", "--resume", "model.gradient_checkpointing=true"]) == 0
     assert read_config(half / "config.json").model.gradient_checkpointing is True
-
-
-@pytest.mark.parametrize("ramp", [False, True])
-def test_ema(ramp):
-    net = model()
-    average = Ema(net, EmaConfig(decay=0.9, warmup=ramp))
-    expected = net.head.weight.detach().clone()
-    for step in range(1, 30):
-        with torch.no_grad():
-            net.head.weight.add_(torch.randn_like(net.head.weight))
-        average.update(average.rate(step))
-        rate = min(0.9, (1 + step) / (10 + step)) if ramp else 0.9
-        expected = rate * expected + (1 - rate) * net.head.weight.detach()
-    torch.testing.assert_close(average.state_dict()["head.weight"], expected)
-    assert "puzzle_embedding.weight" not in average.state_dict()  # the authors evaluate the table itself
-    other = Ema(model(), EmaConfig(decay=0.9))
-    other.load_state_dict(average.state_dict())
-    torch.testing.assert_close(other.state_dict()["head.weight"], expected)
 
 
 @pytest.mark.parametrize(("bf16", "amx", "maker", "faster"), [

@@ -1,4 +1,4 @@
-"""Optimizers, each form against its formula: Adam-atan2, AdamW, sign-SGD."""
+"""Optimizers and the average of the weights, each form against its formula."""
 
 import copy
 
@@ -12,6 +12,7 @@ from torch import nn
 
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.training import optim
+from reason.training.ema import Ema, EmaConfig
 from reason.training.optim import AdamAtan2, Muon, OptimizerConfig, Optimizers, SignSGD, orthogonalized
 
 SMALL = RecursiveConfig(hidden_size=8, num_heads=2, expansion=1, puzzle_emb_len=2)
@@ -216,3 +217,21 @@ def test_the_fused_package_moves_the_weights_where_it_may(settings, fused, monke
             moves.step(1.0)
         kept = copy.deepcopy(optimizers.state_dict())
     torch.testing.assert_close(net.head.weight, plain.head.weight)
+
+
+@pytest.mark.parametrize("ramp", [False, True])
+def test_ema(ramp: bool) -> None:
+    net = model()
+    average = Ema(net, EmaConfig(decay=0.9, warmup=ramp))
+    expected = net.head.weight.detach().clone()
+    for step in range(1, 30):
+        with torch.no_grad():
+            net.head.weight.add_(torch.randn_like(net.head.weight))
+        average.update(average.rate(step))
+        rate = min(0.9, (1 + step) / (10 + step)) if ramp else 0.9
+        expected = rate * expected + (1 - rate) * net.head.weight.detach()
+    torch.testing.assert_close(average.state_dict()["head.weight"], expected)
+    assert "puzzle_embedding.weight" not in average.state_dict()  # the authors evaluate the table itself
+    other = Ema(model(), EmaConfig(decay=0.9))
+    other.load_state_dict(average.state_dict())
+    torch.testing.assert_close(other.state_dict()["head.weight"], expected)
