@@ -33,24 +33,22 @@ def decoded(content: bytes, name: str) -> str:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"{name} is no UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8, or copy it again"
+            f"{name} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8, or copy it again"
         ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_json(path: Path, limit: int = LIMIT) -> Any:
+def read_json(path: Path) -> Any:
     """The JSON value in a file.
 
     Raises:
         FileNotFoundError: there is none.
-        ConfigError: as `read_text`, or it is not JSON, or nested too deep.
+        ConfigError: as `read_text`, or it is not JSON.
     """
-    text = read_text(path, limit)
+    text = read_text(path)
     try:
         return json.loads(text)
-    except RecursionError:
-        raise ConfigError(f"{path} is nested too deep to be read; it is not what its name says") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter where it is nested too deep
         raise ConfigError(f"{path} is not JSON ({error}); copy it again") from None
 
 

@@ -123,7 +123,7 @@ def _newest(run: Path, world: World) -> Path | None:
         raise ConfigError(f"no checkpoint of {run} can be read; start anew with another run=DIR")
     if folder is None and read_metrics(run):  # written after the first checkpoint
         raise ConfigError(f"{run} has been trained and its checkpoints are gone; put {run / 'checkpoints'} back")
-    if folder is not None and saved_state(folder).optimizer is None:
+    if folder is not None and "optimizer" not in saved_state(folder):
         raise ConfigError(f"{folder} holds weights but no training to go on with (imported); it can be evaluated")
     return folder
 
@@ -145,7 +145,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
         )
     config, reasons = resolve(config, shapes, data.device)
     config = derive(config, json.loads(world.tell(json.dumps(choices(config)))))  # processors may differ
-    model, told = _initial_model(config, run, data)
+    model, lines = _initial_model(config, run, data)
     watched = load_monitor_sets(config, data)
     if config.evaluation.checkpoint == "best" and not watched:
         raise ConfigError(
@@ -154,7 +154,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
         )
     rows, steps = batch_size // world.size, config.rollout.trained_steps
     monitor = SplitMonitor(watched, config.training.monitor.puzzles, steps, rows, world) if watched else None
-    return Trainer(config, run, model, data, monitor, world, [*reasons, *told])
+    return Trainer(config, run, model, data, monitor, world, [*reasons, *lines])
 
 
 def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reasoner, list[str]]:
@@ -172,14 +172,20 @@ def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reaso
     if config.init_from is None or checkpoints(run):  # a run with checkpoints loads its own weights later
         return model, []
     source = Path(config.init_from)
-    had = read_config(source / "config.json").model.constraints(read_shape(source))
-    has = config.model.constraints(data.shape)
+    before = read_config(source / "config.json").model.constraints(read_shape(source))
+    now = config.model.constraints(data.shape)
     folder = chosen_checkpoint(source, "newest")
     weights = load_weights(folder, which_weights(folder, "auto"))  # those that evaluation reads (ours)
-    weights = weights if had == has else moved(weights, model.state_dict(), had, has)
-    advice = "give the model the settings and the kind of data set of that run"
-    load_fitting(model, model.begun_from(weights), f"init_from={source}", advice)
-    own, other = ({*one.values()} - {*two.values()} for one, two in ((has, had), (had, has)))
-    told = (("messages that start at zero", own), ("messages of the run that are left out", other))
-    lines = [f"{what}: {', '.join(sorted(name for name, *_ in each))}" for what, each in told if each]
-    return model, [f"init_from={source}: {line}" for line in lines]
+    if before != now:
+        weights = moved(weights, model.state_dict(), before, now)
+    fix = "give the model the settings and the kind of data set of that run"
+    load_fitting(model, model.begun_from(weights), f"init_from={source}", fix)
+    new, left_out = ({*one.values()} - {*other.values()} for one, other in ((now, before), (before, now)))
+    lines = []
+    for what, constraints in (
+        ("messages that start at zero", new),
+        ("messages of the run that are left out", left_out),
+    ):
+        if constraints:
+            lines.append(f"init_from={source}: {what}: {', '.join(sorted(name for name, *_ in constraints))}")
+    return model, lines

@@ -42,7 +42,7 @@ PACKED = ".tar.gz"  # ends the name of a run in one file
 
 
 def is_archive(name: str | Path) -> bool:
-    """Whether a run is named by its archive."""
+    """Whether the name is that of an archive of a run."""
     return str(name).endswith(PACKED)
 
 
@@ -76,10 +76,10 @@ def run_and_config(name: Path | str) -> tuple[Path, Config]:
 def newest_run() -> Path:
     """The run under runs/ whose checkpoint was written last, best one past step 0; ConfigError: there is none."""
     runs = (run for run in ROOT.glob("*") if (run / "config.json").exists())
-    found = [(step_of(folder) > 0, folder.stat().st_mtime, run) for run in runs for folder in checkpoints(run)]
-    if not found:
+    candidates = [(step_of(folder) > 0, folder.stat().st_mtime, run) for run in runs for folder in checkpoints(run)]
+    if not candidates:
         raise ConfigError("no run named and none under runs/; train one: python train.py sudoku-6x6")
-    return max(found)[-1]
+    return max(candidates)[-1]
 
 
 def create_run(
@@ -144,7 +144,7 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
     shape = read_shape(run)
     computed = dtypes(config.training.precision, device)
     folder = chosen_checkpoint(run, config.evaluation.checkpoint)
-    refuse_other_config(saved_state(folder).config, read_record(run)["config"], folder)
+    refuse_other_config(saved_state(folder).get("config", {}), read_record(run)["config"], folder)
     which = which_weights(folder, weights)
     model = build_model(config.model, shape, *computed)
     load_into(model, folder, which)
@@ -174,7 +174,7 @@ def chosen_checkpoint(run: Path, which: str) -> Path:
 
 def which_weights(folder: Path, asked: str) -> str:
     """ "ema" or "raw": the weights of a checkpoint that are read; "auto" asks for the average where there is one."""
-    exported = saved_state(folder).exported == "ema"  # an exported checkpoint holds only its average
+    exported = saved_state(folder).get("exported") == "ema"  # an exported checkpoint holds only its average
     has = {"ema": exported or (folder / "ema.safetensors").exists(), "raw": not exported}
     which = ("ema" if has["ema"] else "raw") if asked == "auto" else asked
     if not has.get(which):

@@ -18,20 +18,19 @@ import shutil
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from datasets_gen.scratch import scratch_beside
 from reason.config.describe import has_mark
 from reason.config.overrides import leaves, renewed
-from reason.errors import ConfigError, first_fault
+from reason.errors import ConfigError
 from reason.files import read_json
 from reason.settings.base import Mark
-from reason.training.monitor import Reading
 
 MANIFEST = "manifest.json"
 NEEDED = ("weights.safetensors", "state.safetensors", "state.json")
@@ -40,28 +39,12 @@ TENSOR = "tensor:"
 _FOLDER = re.compile(r"step-([0-9]{6}|[1-9][0-9]{6,17})")  # one name for each step
 
 
-class SavedState(BaseModel):
-    """state.json as far as it is read without its tensors; an imported or exported checkpoint holds no training."""
-
-    model_config = ConfigDict(frozen=True)
-
-    step: int | None = Field(None, ge=0, strict=True)
-    exported: Literal["raw", "ema"] | None = None  # the weights that an exported model holds
-    config: dict[str, Any] = {}
-    best: Reading | None = None
-    optimizer: dict[str, Any] | None = None
-
-
-def saved_state(folder: Path) -> SavedState:
-    """What state.json says; ConfigError naming the entry that the schema does not allow."""
-    tree = read_json(folder / "state.json")
-    if not isinstance(tree, dict) or not tree:
+def saved_state(folder: Path) -> dict[str, Any]:
+    """state.json, its tensors by their keys; without `step`, `config` and `optimizer` where no training is saved."""
+    state = read_json(folder / "state.json")
+    if not isinstance(state, dict) or not state:
         raise ConfigError("state.json holds no state")
-    try:
-        return SavedState.model_validate(tree)
-    except ValidationError as error:
-        where, what, _ = first_fault(error)
-        raise ConfigError(f"state.json: {where}: {what}") from None
+    return state
 
 
 def sha256(path: Path) -> str:
@@ -89,7 +72,7 @@ def pack(tree: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
 
 
 def unpack(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """What `pack` took apart; tuples come back as lists."""
+    """The inverse of `pack`, except that tuples come back as lists."""
     if isinstance(tree, str) and tree.startswith(TENSOR):
         return tensors[tree.removeprefix(TENSOR)]
     if isinstance(tree, dict):
@@ -99,8 +82,8 @@ def unpack(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 def checkpoints(run: Path) -> list[Path]:
     """The run's checkpoint folders, oldest first."""
-    found = [path for path in run.glob("checkpoints/step-*") if _FOLDER.fullmatch(path.name) and path.is_dir()]
-    return sorted(found, key=step_of)
+    folders = [path for path in run.glob("checkpoints/step-*") if _FOLDER.fullmatch(path.name) and path.is_dir()]
+    return sorted(folders, key=step_of)
 
 
 def step_of(folder: Path) -> int:
@@ -123,19 +106,15 @@ def save_checkpoint(
     they are torn, or training would not be at this step again.
     """
     folder = run / "checkpoints" / f"step-{step:06d}"
-    for left in folder.parent.glob(".step-*.partial"):  # by a process that was killed
-        shutil.rmtree(left, ignore_errors=True)
-    scratch = folder.with_name(f".{folder.name}.partial")
+    for leftover in folder.parent.glob(".step-*.partial"):  # by a process that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
     folder.parent.mkdir(exist_ok=True)  # fails where the run's folder was removed
-    scratch.mkdir()
-    try:
-        tensors: dict[str, Tensor] = {}
-        skeleton = pack(state, tensors)
-        files = {"weights": weights, "ema": ema, "state": tensors}
-        for name, held in files.items():
-            if held is not None:
-                contiguous = {key: value.detach().cpu().contiguous() for key, value in held.items()}
-                save_file(contiguous, scratch / f"{name}.safetensors")
+    tensors: dict[str, Tensor] = {}
+    skeleton = pack(state, tensors)
+    with scratch_beside(folder) as scratch:
+        for name, named in {"weights": weights, "ema": ema, "state": tensors}.items():
+            if named is not None:
+                _save_tensors(named, scratch / f"{name}.safetensors")
         (scratch / "state.json").write_text(json.dumps(skeleton), encoding="utf-8")
         for path in scratch.glob("*.safetensors"):  # safetensors lets only their owner read them
             path.chmod((scratch / "state.json").stat().st_mode)
@@ -144,19 +123,21 @@ def save_checkpoint(
             _to_disk(path)
         shutil.rmtree(folder, ignore_errors=True)
         scratch.rename(folder)
-        _to_disk(folder.parent)
-    except BaseException as error:
-        shutil.rmtree(scratch, ignore_errors=True)
-        if isinstance(error, SafetensorError):  # how safetensors reports a full disk
-            raise OSError(errno.EIO, f"the checkpoint could not be written ({error})", str(folder)) from error
-        raise
-    there = checkpoints(run)
-    kept = [path for path in there if step_of(path) <= step][-keep:]
-    for old in there:
-        if old not in kept and step_of(old) != best:
-            gone = old.rename(old.with_name(f".{old.name}.partial"))  # at once: a reader never sees half of it
-            shutil.rmtree(gone, ignore_errors=True)
+    _to_disk(folder.parent)
+    folders = checkpoints(run)
+    newest = [path for path in folders if step_of(path) <= step][-keep:]
+    for old in folders:
+        if old not in newest and step_of(old) != best:
+            hidden = old.rename(old.with_name(f".{old.name}.partial"))  # at once: a reader never sees half of it
+            shutil.rmtree(hidden, ignore_errors=True)
     return folder
+
+
+def _save_tensors(tensors: Mapping[str, Tensor], file: Path) -> None:
+    try:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, file)
+    except SafetensorError as error:  # how safetensors reports a full disk
+        raise OSError(errno.EIO, f"the checkpoint could not be written ({error})", str(file)) from error
 
 
 def _to_disk(path: Path) -> None:
@@ -170,10 +151,10 @@ def _to_disk(path: Path) -> None:
 
 
 def best_checkpoint(run: Path) -> Path | None:
-    """The checkpoint that read best on the monitor's split, as the newest one's state has it; None: there is none."""
+    """The checkpoint of the highest validation accuracy, which the newest checkpoint names; None without one."""
     newest = next(readable(run), None)
-    best = None if newest is None else saved_state(newest).best
-    folder = next((path for path in checkpoints(run) if best is not None and step_of(path) == best.step), None)
+    best = None if newest is None else saved_state(newest).get("best")
+    folder = next((path for path in checkpoints(run) if best is not None and step_of(path) == best["step"]), None)
     return folder if folder is not None and torn(folder) is None else None
 
 
@@ -199,17 +180,17 @@ def first_infinite(tensors: Mapping[str, Tensor]) -> str | None:
 
 
 def load_into(model: nn.Module, folder: Path, which: str) -> None:
-    """`load_weights` into a model."""
+    """Load the weights of a checkpoint into a model."""
     load_fitting(model, load_weights(folder, which), f"{folder}, read by config.json", "put config.json back")
 
 
-def load_fitting(model: nn.Module, weights: Mapping[str, Tensor], source: str, mend: str) -> None:
+def load_fitting(model: nn.Module, weights: Mapping[str, Tensor], source: str, fix: str) -> None:
     """Weights into a model; ConfigError where names or shapes are not the model's."""
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
-        raise ConfigError(f"{source}: the weights do not fit the model ({reason}); {mend}") from None
+        raise ConfigError(f"{source}: the weights do not fit the model ({reason}); {fix}") from None
 
 
 def refuse_other_config(saved: dict[str, Any], present: dict[str, Any], folder: Path) -> None:
@@ -246,7 +227,7 @@ def torn(folder: Path) -> str | None:
                 return f"{name} has changed since it was written"
             if name not in sums and (folder / name).exists():
                 return f"{name} is not of this checkpoint"
-        if (step := saved_state(folder).step) not in (None, step_of(folder)):
+        if (step := saved_state(folder).get("step")) not in (None, step_of(folder)):
             return f"its state is of step {step}"
     except FileNotFoundError as error:
         return f"{Path(str(error.filename)).name} is missing"

@@ -32,10 +32,10 @@ def test_what_may_change_when_training_goes_on(half):
     """`auto` on a machine with other hardware: the type of numbers is asked for by name."""
     refusal("train run=half optimizer.lr=1 --resume", "leave out optimizer.lr (what may change:", "training.tracker")
     dtype = json.loads((checkpoints(half)[-1] / "state.json").read_text())["dtype"]
-    mend, other = ("bf16", "fp32") if dtype == "bfloat16" else ("fp32", "bf16")
-    told = f"was computed in {dtype}", f"type training.precision={mend}"
+    fix, other = ("bf16", "fp32") if dtype == "bfloat16" else ("fp32", "bf16")
+    told = f"was computed in {dtype}", f"type training.precision={fix}"
     refusal(f"train run=half training.precision={other} --resume", *told)
-    assert main([*RESUME, f"training.precision={mend}", "training.log_every=1", "device=cpu"]) == 0
+    assert main([*RESUME, f"training.precision={fix}", "training.log_every=1", "device=cpu"]) == 0
 
 
 @pytest.mark.parametrize(("error", "said"), [
@@ -92,6 +92,8 @@ DAMAGES = {  # of the newest checkpoint
         lambda folder: change_json(folder / MANIFEST, lambda sums: sums.pop("ema.safetensors")),
         "ema.safetensors is not of this checkpoint",
     ),
+    "deep": (content(MANIFEST, "[" * 9999), "is not JSON"),
+    "a folder": (lambda folder: (gone(MANIFEST)(folder), (folder / MANIFEST).mkdir()), "Is a directory"),
     "renamed": (lambda folder: folder.rename(folder.with_name("step-000009")), "its state is of step 2"),
     "of another step": (entry("state.json", "step", 1), "its state is of step 1"),
     "a state of nothing": (sealed(content("state.json", "{}")), "holds no state"),

@@ -68,7 +68,7 @@ def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str
         }
         create_run(model, own, read_shape(run), record["task"], command, record["training_set"], files)
         state = {"step": step_of(checkpoint), "exported": which}
-        if saved_state(checkpoint).config:
+        if saved_state(checkpoint).get("config"):
             state["config"] = own.model_dump(mode="json")
         save_checkpoint(model, step_of(checkpoint), weights, None, state)
         read, evaluations = zip(*(_results(model, out.name, directory, changes) for directory in sets), strict=True)
