@@ -29,14 +29,14 @@ def add_command(
 
 
 def whole_number(text: str) -> int:
-    """A whole number from 0; argparse says what is none."""
+    """A whole number from 0; argparse refuses any other text."""
     if (number := int(text)) < 0:
         raise ValueError
     return number
 
 
 def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> None:
-    """--train, --validation, --test, --seed, --processes, --output-dir and the options of extensions."""
+    """Add --train, --validation, --test, --seed, --processes, --output-dir and the options of extensions."""
     for name, default in (("train", train), ("validation", 0), ("test", test)):
         help = f"{name} puzzles (default {default})"
         parser.add_argument(f"--{name}", type=whole_number, default=default, metavar="N", help=help)
@@ -50,13 +50,13 @@ def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> Non
 
 
 def add_processes(parser: argparse.ArgumentParser) -> None:
-    """--processes."""
+    """Add --processes."""
     help = "at most N processes (default: one a processor); the result does not depend on N"
     parser.add_argument("--processes", type=whole_number, metavar="N", help=help)
 
 
 def check_counts(options: argparse.Namespace) -> dict[str, int]:
-    """Puzzles by split."""
+    """The number of puzzles by split; DatasetError where it is 0, or the folder is in use."""
     counts = {name: getattr(options, name) for name in SPLITS}
     if not any(counts.values()):
         raise DatasetError("--train, --validation and --test are all 0: nothing to make")

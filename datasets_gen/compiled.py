@@ -23,11 +23,11 @@ class _Waiting:
         self.function, self.__name__, self.__module__ = function, function.__name__, function.__module__
 
     def __call__(self, *arguments: Any) -> Any:
-        """Have it compiled, and call it."""
+        """Compile the function, and call it."""
         return self.compile()(*arguments)
 
     def compile(self) -> Any:
-        """Its machine code, which its file names from now on, as all others that the file names."""
+        """Replace this and all other waiting functions in the globals of its file by machine code; returns its own."""
         own = self.function.__globals__
         waiting = {name: each for name, each in own.items() if isinstance(each, _Waiting)}
         files = {each.function.__code__.co_filename for each in waiting.values()}

@@ -58,12 +58,12 @@ class Puzzle(ABC):
 
     @property
     def vocab_size(self) -> int:
-        """Tokens, padding included."""
+        """The number of tokens V, padding included."""
         return len(self.characters)
 
     @property
     def seq_len(self) -> int:
-        """Cells S of an example."""
+        """The number of cells S of an example."""
         return self.grid_shape[0] * self.grid_shape[1]
 
     def on_board(self, cells: np.ndarray) -> np.ndarray:
@@ -162,7 +162,7 @@ class Puzzle(ABC):
         return self
 
     def texts(self, text: str) -> list[str]:
-        """The puzzles of a file: one a line."""
+        """The texts of the puzzles in a file, one a line."""
         return [line for line in text.splitlines() if line.strip()]
 
     def typed(self, text: str) -> tuple[np.ndarray, np.ndarray | None]:
@@ -179,9 +179,9 @@ class Puzzle(ABC):
         read, (rows, columns) = self.typed_as, self.on_board(np.arange(self.seq_len)).shape
         lines = [[c for c in line if c in read or c not in self.passed] for line in text.split("\n")]
         for number, line in enumerate(lines, 1):
-            if (foreign := next((c for c in line if c not in read), None)) is not None:
+            if (other := next((c for c in line if c not in read), None)) is not None:
                 cells = "".join(read)
-                raise DatasetError(f"{foreign!r} in line {number} is no cell of {self.name}; its cells are {cells!r}")
+                raise DatasetError(f"{other!r} in line {number} is not a cell of {self.name}; its cells are {cells!r}")
         counts = [len(line) for line in lines if line]
         if sum(counts) != rows * columns or (len(counts) == rows and counts != [columns] * rows):
             size = f"{rows}x{columns} = {rows * columns}"

@@ -79,24 +79,24 @@ def distinct(
     set looks for its share of the items.
     """
     seen: set[Any] = set()
-    found: dict[str, list[Result]] = {}
+    by_split: dict[str, list[Result]] = {}
     for split in (split for split in ORDER if counts.get(split)):
-        chosen, count, barren = found.setdefault(split, []), share(counts[split]), 0
+        chosen, count, barren = by_split.setdefault(split, []), share(counts[split]), 0
         chunks = map(partial(Chunk, kind, seed, ORDER.index(split)), itertools.count())
         with Progress(total=count, desc=f"{split}: {what}", unit="puzzle") as bar:
-            for made in ordered_map(make, chunks, processes, alone):
+            for results in ordered_map(make, chunks, processes, alone):
                 before = len(chosen)
-                for signature, item in made:
+                for signature, item in results:
                     if signature is not None and signature not in seen and len(chosen) < count:
                         seen.add(signature)
                         chosen.append(item)
                 bar.update(len(chosen) - before)
                 barren = 0 if len(chosen) > before else barren + 1
-                if hopeless(made, barren, len(seen)):
-                    return found
+                if hopeless(results, barren, len(seen)):
+                    return by_split
                 if len(chosen) == count:
                     break
-    return found
+    return by_split
 
 
 def ordered_map(

@@ -36,7 +36,7 @@ class Extensions:
         return sorted(file.parent.name for file in self.folder.glob("*/__init__.py"))
 
     def installed(self) -> str:
-        """Which extensions there are, as the end of an error."""
+        """The installed extensions, as the end of an error message."""
         return f"this installation has the extensions {', '.join(self.names()) or '(none)'}"
 
 

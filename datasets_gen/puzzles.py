@@ -57,8 +57,8 @@ def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure:
     structure: that of the set, whose relations may be a puzzle's rules.
     """
     for read in READERS:
-        if (found := read(task, structure)) is not None:
-            return found
+        if (puzzle := read(task, structure)) is not None:
+            return puzzle
     settings = {key: value for key, value in task.items() if key != "labels"}
     name = settings.pop("name", None)
     if not isinstance(name, str) or name not in FAMILIES:

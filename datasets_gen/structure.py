@@ -73,7 +73,7 @@ class Structure(BaseModel):
 
     @property
     def cells(self) -> int | None:
-        """S, where grid or groups tell it."""
+        """S, if grid or groups determine it."""
         if self.grid is not None:
             return self.grid[0] * self.grid[1]
         return next((len(numbers) for numbers in self.groups.values()), None)
@@ -108,10 +108,10 @@ class Structure(BaseModel):
 def units(grid: tuple[int, int], box: tuple[int, int] | None) -> dict[str, tuple[int, ...]]:
     """The partitions of a grid that have a name: its rows, its columns and, where it has boxes of that shape, these."""
     row, column = np.indices(grid)
-    found = {"row": row, "column": column}
+    partitions = {"row": row, "column": column}
     if box is not None:
-        found["box"] = row // box[0] * (grid[1] // box[1]) + column // box[1]
-    return {name: tuple(numbers.ravel().tolist()) for name, numbers in found.items()}
+        partitions["box"] = row // box[0] * (grid[1] // box[1]) + column // box[1]
+    return {name: tuple(numbers.ravel().tolist()) for name, numbers in partitions.items()}
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog=prog and typed(prog), **settings)
 
     def format_help(self) -> str:
-        """The whole page."""
+        """The page of help, its commands as they can be typed."""
         return typed(super().format_help())
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _layout(directory: Path, name: str, metadata: Metadata, split: Split) -> str:
-    """Check what reading did not."""
+    """Check what reading the split did not check; returns the line to print."""
     where = directory / name
     if not 0 <= metadata.pad_id < metadata.vocab_size:
         raise DatasetError(f"{where}: pad_id {metadata.pad_id} is outside the vocabulary")
@@ -94,7 +94,7 @@ def _layout(directory: Path, name: str, metadata: Metadata, split: Split) -> str
 
 
 def _check_rules(puzzle: Puzzle, where: Path, metadata: Metadata, split: Split) -> None:
-    """Every answer is right, and no two groups ask one question."""
+    """Raises DatasetError where an answer is wrong, or two groups ask one question."""
     for start, part in split.parts():
         some = unscored_as_pad(part)
         bad = np.flatnonzero(~puzzle.valid(some.inputs, some.labels, some.relations))
@@ -113,7 +113,7 @@ def _check_rules(puzzle: Puzzle, where: Path, metadata: Metadata, split: Split) 
 
 
 def _check_leaks(puzzle: Puzzle, splits: Mapping[str, Split]) -> None:
-    """No puzzle is in two splits."""
+    """Raises DatasetError where a puzzle is in two splits."""
     keys = {name: _keys(puzzle, split) for name, split in splits.items()}
     for one, two in combinations(splits, 2):
         leaked = np.isin(keys[two], keys[one])
@@ -129,18 +129,18 @@ def _keys(puzzle: Puzzle, split: Split) -> np.ndarray:
     Where the identifier tells the answer, a leak is one under the same identifier: published ARC has two tasks that
     share a pair, and test pairs that are turned demonstrations of their task (f3e62deb).
     """
-    found = [puzzle.signatures(part.inputs, part.labels, part.relations) for _, part in split.parts()]
-    keys = np.concatenate([np.zeros(0, np.uint64), *found])
+    signatures = [puzzle.signatures(part.inputs, part.labels, part.relations) for _, part in split.parts()]
+    keys = np.concatenate([np.zeros(0, np.uint64), *signatures])
     return keys if puzzle.judges else keys + _identified(split)
 
 
 def repeated(splits: Mapping[str, Split]) -> list[str]:
     """A line for each two splits that ask the same questions; symmetric copies, which take longer, are left out."""
     keys = {name: _questions(split) for name, split in splits.items()}
-    found = {(one, two): int(np.isin(keys[two], keys[one]).sum()) for one, two in combinations(splits, 2)}
+    counts = {(one, two): int(np.isin(keys[two], keys[one]).sum()) for one, two in combinations(splits, 2)}
     return [
         f"{count:,} of {len(keys[two]):,} questions of {two} are in {one}, too; accuracy on {two} counts them"
-        for (one, two), count in found.items()
+        for (one, two), count in counts.items()
         if count
     ]
 

@@ -99,8 +99,8 @@ class Dataset:
 def _split(name: str, *arrays: ArrayLike) -> Split:
     inputs, labels = map(np.asarray, arrays)
     if inputs.ndim != 2 or inputs.shape != labels.shape or {inputs.dtype.kind, labels.dtype.kind} - {"i", "u"}:
-        told = f"{inputs.dtype} {inputs.shape} and {labels.dtype} {labels.shape}"
-        raise DatasetError(f"{name}: inputs and labels are whole numbers, both (N, S); got {told}")
+        given = f"{inputs.dtype} {inputs.shape} and {labels.dtype} {labels.shape}"
+        raise DatasetError(f"{name}: inputs and labels are whole numbers, both (N, S); got {given}")
     if inputs.min(initial=0) < 0 or ((labels < 0) & (labels != IGNORE)).any():
         raise DatasetError(f"{name}: tokens are 0 or more, and a label of {IGNORE} is not scored")
     return Split.of_puzzles(inputs, labels)
@@ -183,8 +183,8 @@ class Run:
         settings: sections of the config, `evaluation={"studies": ["policies"]}`, `model={"integrator": "rk4"}`; what
         was named to `load` (a setting, the device, the weights) holds here too.
         """
-        asked = {"evaluation.steps": steps, "evaluation.split": split, "data.directory": _directory(data)}
-        changes = flattened(settings) | {key: value for key, value in asked.items() if value is not None}
+        named = {"evaluation.steps": steps, "evaluation.split": split, "data.directory": _directory(data)}
+        changes = flattened(settings) | {key: value for key, value in named.items() if value is not None}
         if self.weights == "raw" and self.config.ema.decay is not None:
             changes = {"evaluation.weights": "raw"} | changes
         refuse_unreadable(changes)
@@ -208,8 +208,8 @@ def load(source: Path | str, *, device: str = "auto", weights: str = "auto", **s
     """
     changes = flattened(settings)
     refuse_unreadable(changes)
-    run, own = run_and_config(source)
-    config = derive(own, changes | {"device": device})
+    run, of_run = run_and_config(source)
+    config = derive(of_run, changes | {"device": device})
     with _torch_as_it_was():
         trained = load_run(run, pick_device(device), config, weights)
     return Run(run, config, trained.model.requires_grad_(False), trained.step, trained.weights)
@@ -280,14 +280,14 @@ def _directory(data: Dataset | Path | str | None) -> str | None:
 
 
 def _tokens(what: str, values: ArrayLike | Tensor, vocab_size: int, device: torch.device) -> Tensor:
-    """(B, S) int64, of one row at least."""
+    """Tokens as a tensor (B, S) int64; ConfigError where they are not tokens of the model."""
     try:
-        found = values.cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+        array = values.cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     except ValueError as error:  # rows of several lengths
         raise ConfigError(f"{what}: tokens (B, S) are needed ({error})") from None
-    if found.ndim not in (1, 2) or not found.size or not np.issubdtype(found.dtype, np.integer):
-        raise ConfigError(f"{what}: whole numbers (B, S) are needed, got {found.dtype} {found.shape}")
-    strange = found[((found < 0) & ((found != IGNORE) | (what == "inputs"))) | (found >= vocab_size)]
+    if array.ndim not in (1, 2) or not array.size or not np.issubdtype(array.dtype, np.integer):
+        raise ConfigError(f"{what}: whole numbers (B, S) are needed, got {array.dtype} {array.shape}")
+    strange = array[((array < 0) & ((array != IGNORE) | (what == "inputs"))) | (array >= vocab_size)]
     if strange.size:
         raise ConfigError(f"{what}: token {strange[0]} is outside the model's 0..{vocab_size - 1}")
-    return torch.from_numpy(np.atleast_2d(found).astype(np.int64)).to(device)
+    return torch.from_numpy(np.atleast_2d(array).astype(np.int64)).to(device)

@@ -59,8 +59,8 @@ def extension(name: str, part: str) -> Any:
 def function_at(place: str) -> Callable[[list[str]], int]:
     """The function that "module:function" names, its module imported."""
     module, _, name = place.partition(":")
-    found: Callable[[list[str]], int] = getattr(importlib.import_module(module), name)
-    return found
+    function: Callable[[list[str]], int] = getattr(importlib.import_module(module), name)
+    return function
 
 
 def import_file(file: Path | str) -> ModuleType:
@@ -72,20 +72,20 @@ def import_file(file: Path | str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if path.suffix != ".py" or not path.is_file() or spec is None or spec.loader is None:
         near = nearest(path.name, (beside.name for beside in path.parent.glob("*.py")))
-        raise ConfigError(f"{file} is no Python file; {near}name one that ends in .py")
+        raise ConfigError(f"{file} is not a Python file; {near}name one that ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = IMPORTED[str(path)] = module
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        said = own_fault(error)
+        fault = own_fault(error)
         del sys.modules[name], IMPORTED[str(path)]
-        raise ConfigError(f"{file} cannot be imported: {said or repr(error)}") from error
+        raise ConfigError(f"{file} cannot be imported: {fault or repr(error)}") from error
     return module
 
 
 def defined(thing: Any) -> str:
-    """FILE, line N: the name of a function or class, for an error about it; the name alone where no file has it."""
+    """FILE, line N: NAME of a function or class, for an error message; only NAME where its source is not in a file."""
     name = getattr(thing, "__qualname__", type(thing).__name__)
     try:
         return f"{inspect.getsourcefile(thing)}, line {inspect.getsourcelines(thing)[1]}: {name}"
@@ -98,9 +98,9 @@ def own_fault(error: BaseException) -> str | None:
     places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError):
         places.append((str(error.filename), error.lineno))
-    own = [f"{file}, line {line}" for file, line in places if file in IMPORTED]
-    said = (str(error) or "without words").splitlines()[0]
-    return f"{own[-1]}: {type(error).__name__}: {said}" if own else None
+    own_places = [f"{file}, line {line}" for file, line in places if file in IMPORTED]
+    message = (str(error) or "without words").splitlines()[0]
+    return f"{own_places[-1]}: {type(error).__name__}: {message}" if own_places else None
 
 
 def import_asked(arguments: list[str]) -> list[str]:

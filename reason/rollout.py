@@ -22,9 +22,8 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor
 
-from reason.context import Context
 from reason.errors import ConfigError
-from reason.models.base import Batch, Readout, Reasoner, State, correct
+from reason.models.base import Batch, Context, Readout, Reasoner, State, correct
 from reason.models.states import mapped
 from reason.settings.rollout import Halting, RolloutConfig
 
@@ -273,7 +272,7 @@ def unroll(
 
 
 def where(rows: Tensor, chosen: State, other: State) -> State:
-    """Row by row one of two states."""
+    """For each row the chosen state where `rows` is true, else the other."""
     return mapped(chosen, partial(_rows, rows), other)
 
 
@@ -283,5 +282,5 @@ def _filled(carry: Carry, fresh: Batch) -> Batch:
 
 
 def _rows(rows: Tensor, chosen: Tensor, other: Tensor) -> Tensor:
-    """Row by row one of two tensors (B, ...)."""
+    """For each row the chosen tensor (B, ...) where `rows` is true, else the other."""
     return torch.where(rows.view(-1, *[1] * (chosen.ndim - 1)), chosen, other)

@@ -32,7 +32,6 @@ from reason.rollout import Clues
 from reason.runs.directory import read_record, read_shape
 from reason.training.generators import seeded
 
-PAD = 0  # of every family, behind a prompt
 SECONDS = 60.0  # for the restarts of a puzzle whose rules tell whether it is solved
 MANY = 10**9  # restarts, where only `seconds` end them
 TOGETHER = (7, 8, 16, 32, 64)  # restarts of a batch: the first batch, the second …; from the last on the same
@@ -43,7 +42,7 @@ class Writer(NamedTuple):
 
     add_options: Callable[[argparse.ArgumentParser], None]
     write: Callable[..., dict[str, Any]]  # of run, model, config, puzzle, text, options: what --json prints
-    told: Callable[[dict[str, Any], bool], str]  # that as it is printed, as JSON or not
+    shown: Callable[[dict[str, Any], bool], str]  # that dictionary as text, which is JSON if true
 
 
 WRITERS: dict[str, Writer] = {}  # by the name of the family; extensions add theirs in a file solve.py
@@ -76,17 +75,17 @@ class Solution(NamedTuple):
 
     def doubts(self) -> list[str]:
         """What speaks against the last answer, without its rules or its label; empty: the model is sure."""
-        frames, halting, found = self.frames, self.thought.halting, []
+        frames, halting, doubts = self.frames, self.thought.halting, []
         if changed := int((self.puzzle.given(self.question) & (frames[-1] != self.question)).sum()):
-            found.append(f"{counted(changed, 'cell')} of the question changed")
+            doubts.append(f"{counted(changed, 'cell')} of the question changed")
         if halting is not None and halting[-1] < 0.5:
-            found.append(f"the halting head gives {halting[-1]:.1%} that it is right")
+            doubts.append(f"the halting head gives {halting[-1]:.1%} that it is right")
         late = frames[max(1, 3 * (len(frames) - 1) // 4) :]  # the last quarter of the steps
         if restless := int((late[1:] != late[:-1]).any(0).sum()):
-            found.append(
+            doubts.append(
                 f"the answer does not settle: {counted(restless, 'cell')} changed in the last quarter of the steps"
             )
-        return found
+        return doubts
 
     def describe(self) -> dict[str, Any]:
         """What --json prints: the answer, whether the rules hold, what speaks against it, and every step."""
@@ -118,11 +117,11 @@ class Solution(NamedTuple):
 
     def exact(self) -> dict[str, Any]:
         """What an exact solver says where the rules do not hold, or of several solutions: `exact`; else {}."""
-        asked = self.right is False or (self.right and not self.puzzle.several)
-        told = self.puzzle.exact(self.question, self.relations) if asked else None
-        if told is None or (self.right and told[0] == 1):
+        unclear = self.right is False or (self.right and not self.puzzle.several)
+        solved = self.puzzle.exact(self.question, self.relations) if unclear else None
+        if solved is None or (self.right and solved[0] == 1):
             return {}
-        return {"exact": {"solutions": told[0], "answer": _lines(self.puzzle, told[1])}}
+        return {"exact": {"solutions": solved[0], "answer": _lines(self.puzzle, solved[1])}}
 
 
 def _obeys(answers: np.ndarray, puzzle: Puzzle, question: np.ndarray, relations: np.ndarray | None) -> np.ndarray:
@@ -188,20 +187,23 @@ def solve_text(
     puzzle = trained.sized(text)
     question, relations = puzzle.typed(text)
     # A board of the trained size has the structure that the training set declared, which may say more than the family.
-    own = puzzle == trained and not config.model.of_any
-    shape = model.shape if own else shape_of_puzzle(puzzle)
+    of_trained_size = puzzle == trained and not config.model.of_any
+    shape = model.shape if of_trained_size else shape_of_puzzle(puzzle)
     device = next(model.parameters()).device
     if not model.reads(shape):
         fit = next((name for name in pretrained_models() if card(name)["task"] == puzzle.task), None)
-        mend = "type one of its size" + (f", or reason solve {fit} …" if fit else "")
-        raise ConfigError(f"the puzzle has {shape.difference(model.shape)}: {mend}")
+        fix = "type one of its size" + (f", or reason solve {fit} …" if fit else "")
+        raise ConfigError(f"the puzzle has {shape.difference(model.shape)}: {fix}")
     # Without a symmetry restarts begin from random states, which help little; a clue more helps if training had some.
     stuck = puzzle.symmetry is None and config.data.hints > 0
     search = search_of(config.evaluation, puzzle, config.rollout.trained_steps, stuck)
     steps = steps or default_steps(config.rollout.trained_steps, shape, model.shape, search)
     model.add_shape(shape)
-    question = completed(model, puzzle, question, steps, device) if puzzle.causal else question
-    tokens = torch.from_numpy(question.astype(np.int64))[None].to(device)  # (1, S)
+    tokens = torch.from_numpy(question.astype(np.int64)).to(device)  # (S,)
+    if puzzle.causal:
+        tokens = model.completed(tokens, steps, puzzle.end)
+        question = tokens.cpu().numpy().astype(question.dtype)
+    tokens = tokens[None]  # (1, S)
     unscored, nobody = torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device)
     instances = by_relation(None if relations is None else relations[None], shape.structure, device)
     batch = Batch(tokens, unscored, nobody, instances, shape)
@@ -253,12 +255,3 @@ def solve_text(
         if progress is not None:
             progress(size)
     return first._replace(restarts=made)
-
-
-def completed(model: Reasoner, puzzle: Puzzle, prompt: np.ndarray, steps: int, device: torch.device) -> np.ndarray:
-    """A causal prompt (S,), padding behind it, written on to its end: the likeliest token, `steps` loops for each."""
-    asked, question = int((prompt != PAD).sum()), prompt.copy()
-    tokens = torch.from_numpy(prompt[:asked].astype(np.int64))[None].to(device)
-    said = model.write_on(tokens, len(prompt) - asked, steps, puzzle.end)[0]
-    question[asked : asked + len(said)] = said.cpu().numpy()
-    return question

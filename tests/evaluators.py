@@ -5,13 +5,12 @@ from typing import Any
 
 import torch
 
-from reason.context import Context
 from reason.data import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator, evaluate
 from reason.evaluation.suite import consumers_of
 from reason.models import RecursiveConfig, Shape, build_model
-from reason.models.base import Batch, ModelConfig
+from reason.models.base import Batch, Context, ModelConfig
 
 ABOUT = {  # what results.json says of a run
     "run": "runs <x> $a$", "preset": "p", "dataset": "data/set", "split": "test", "parameters": 10,

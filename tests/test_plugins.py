@@ -166,8 +166,8 @@ def test_a_puzzle_is_verified_trained_and_solved():
 
 
 REFUSED = {
-    "missing": ("train none.py:mine", "none.py is no Python file"),
-    "misspelt": ("evaluate run --import my_modl.py", "my_modl.py is no Python file; did you mean my_model.py?"),
+    "missing": ("train none.py:mine", "none.py is not a Python file"),
+    "misspelt": ("evaluate run --import my_modl.py", "my_modl.py is not a Python file; did you mean my_model.py?"),
     "a class": ("train my_module.py:Mine", "returned type; a preset returns a config: derive(Config(), {…})"),
     "no function": ("train my_term.py:mine", "has no function mine"),
     "broken": ("presets --import broken.py", "broken.py, line 1: ZeroDivisionError: division by zero"),

@@ -30,9 +30,9 @@ def test_presets_survive_json_and_say_where_they_are_from():
 
 
 def test_the_list_is_what_the_presets_are():
-    mend = 'python -c "from reason.cli.presets import write_lists; write_lists()"'
+    fix = 'python -c "from reason.cli.presets import write_lists; write_lists()"'
     presets = [each for entries in computed_lists().values() for each in entries]
-    assert listing() == presets, f"a preset has changed; write the lists anew: {mend}"
+    assert listing() == presets, f"a preset has changed; write the lists anew: {fix}"
 
 
 OTHERS = [name for home, names in LISTS.items() if home.name != "declared" for name in names]

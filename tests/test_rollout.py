@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from reason.context import Context
-from reason.models.base import Batch, Readout, Reasoner, Shape
+from reason.models.base import Batch, Context, Readout, Reasoner, Shape
 from reason.rollout import first_carry, supervise, unroll
 from reason.settings.rollout import RolloutConfig
 

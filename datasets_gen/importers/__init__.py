@@ -69,12 +69,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = add_command(commands, "import", run_import, page)
     formats = parser.add_subparsers(dest="format", metavar="FORMAT", required=True, help=", ".join(FORMATS))
     for name, form in FORMATS.items():
-        own = formats.add_parser(name, epilog=f"example:\n{form.example}")
-        own.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help=form.sources)
-        own.add_argument("--output-dir", type=Path, required=True, metavar="DIR", help="a folder that is not there yet")
-        own.add_argument("--split", choices=SPLITS, help="the split that all sources belong to")
+        reader = formats.add_parser(name, epilog=f"example:\n{form.example}")
+        reader.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help=form.sources)
+        reader.add_argument("--output-dir", type=Path, required=True, metavar="DIR", help="a new folder")
+        reader.add_argument("--split", choices=SPLITS, help="the split that all sources belong to")
         for option, settings in form.options.items():
-            own.add_argument(f"--{option}", **settings)
+            reader.add_argument(f"--{option}", **settings)
 
 
 def run_import(options: argparse.Namespace) -> None:
@@ -185,20 +185,20 @@ FORMATS |= {
 
 def placed(sources: list[Path], split: str | None, hints: Mapping[str, str] = HINTS) -> dict[str, list[Path]]:
     """The sources by split, which is printed: the one that is asked for, else by the words of a name."""
-    found: dict[str, list[Path]] = {}
+    sources_of: dict[str, list[Path]] = {}
     for source in sources:
         words = [word.lower() for name in (source.stem, source.absolute().parent.name) for word in WORD.findall(name)]
         hint = next((hints[word] for word in words if word in hints), "test")
-        found.setdefault(split or hint, []).append(source)
-    for name, files in found.items():
+        sources_of.setdefault(split or hint, []).append(source)
+    for name, files in sources_of.items():
         names = ", ".join(map(str, files)) if len(files) <= 3 else f"{files[0]} to {files[-1]}, {len(files)} files"
         print(f"split {name}: {names}")
-    return found
+    return sources_of
 
 
 def by_split(options: argparse.Namespace) -> dict[str, Path]:
-    """The sources, of which each is a split."""
-    found = placed(options.sources, options.split)
-    if several := [split for split, files in found.items() if len(files) > 1]:
+    """The source of each split; DatasetError where a split has two."""
+    sources = placed(options.sources, options.split)
+    if several := [split for split, files in sources.items() if len(files) > 1]:
         raise DatasetError(f"two sources are for the split {several[0]}; name the files train.csv, test.csv")
-    return {split: files[0] for split, files in found.items()}
+    return {split: files[0] for split, files in sources.items()}

@@ -63,10 +63,10 @@ class Maze(SquareBoard):
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """The first rule broken where any shortest path is right."""
         if not self._sound(question[None])[0]:
-            return "the question is no maze of walls, free cells, one S and one G"
+            return "the question is not a maze of walls, free cells, one S and one G"
         changed = (question != answer) & ~((question == FREE) & (answer == PATH))
         if changed.any():
-            return f"the answer changes {self.place(int(changed.argmax()))}, which is no free cell turned into path"
+            return f"the answer changes {self.place(int(changed.argmax()))}, which is not a free cell turned into path"
         if blocked := self.contradiction(question):
             return blocked
         length = int(solve(question[None])[1][0])
@@ -78,7 +78,7 @@ class Maze(SquareBoard):
         return None
 
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """Walls that part S from G."""
+        """Whether walls separate S from G."""
         return None if solve(question[None])[1][0] else "no path leads from S to G"
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray]:
@@ -123,7 +123,7 @@ class Maze(SquareBoard):
         return Maze(size) if size >= 2 else self
 
     def typed(self, text: str) -> tuple[np.ndarray, None]:
-        """A maze to be solved: a typed path is free."""
+        """The tokens of a typed maze, a typed path as free cells."""
         tokens = self.parse(text)
         return np.where(tokens == PATH, FREE, tokens).astype(tokens.dtype), None
 
@@ -139,8 +139,8 @@ class Maze(SquareBoard):
             raise DatasetError(f"the maze has {len(rows)} rows and {width} columns; at most {self.size} of each fit")
         for number, row in enumerate(rows, 1):
             if (foreign := next((character for character in row if character not in READ), None)) is not None:
-                mend = BETWEEN if foreign in "+-|" else CELLS
-                raise DatasetError(f"{foreign!r} in row {number} is no cell of a maze; {mend}")
+                fix = BETWEEN if foreign in "+-|" else CELLS
+                raise DatasetError(f"{foreign!r} in row {number} is not a cell of a maze; {fix}")
         typed = "".join(row.ljust(width).ljust(self.size, "#") for row in rows).ljust(self.seq_len, "#")
         tokens = np.array([READ[character] for character in typed], np.uint8)
         for end in "SG":
@@ -164,7 +164,7 @@ def _rows(text: str) -> list[str]:
         return rows
     size = math.isqrt(len(rows[0]))
     if size * size != len(rows[0]):
-        raise DatasetError(f"{len(rows[0])} cells in one line are no square maze; draw it in lines")
+        raise DatasetError(f"{len(rows[0])} cells in one line are not a square maze; draw it in lines")
     return [rows[0][start : start + size] for start in range(0, size * size, size)]
 
 

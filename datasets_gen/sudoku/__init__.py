@@ -41,7 +41,7 @@ class Sudoku(SquareBoard):
 
     @property
     def characters(self) -> str:
-        """Open cells are dots."""
+        """How text shows each token; open cells are dots."""
         return ".." + "123456789"[: self.size]
 
     @property
@@ -167,5 +167,5 @@ class Sudoku(SquareBoard):
 
     @property
     def typed_as(self) -> dict[str, int]:
-        """Several characters stand for an open cell."""
+        """The token of each character; several characters mean an open cell."""
         return super().typed_as | dict.fromkeys(BLANKS, 1)

@@ -119,8 +119,8 @@ def _said(error: BaseException) -> str:
     if _is_out_of_memory(error):
         first = (str(error) or "no more is to be had").splitlines()[0]
         return f"out of memory ({first}): halve training.batch_size, or type model.gradient_checkpointing=true"
-    if (own := own_fault(error)) is not None:
-        return f"{own}; this is a fault of your own file: its traceback is in {_kept(error)}"
+    if (own_file := own_fault(error)) is not None:
+        return f"{own_file}; this is a fault of your own file: its traceback is in {_kept(error)}"
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
         return f"{error.strerror or error}{where}"

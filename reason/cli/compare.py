@@ -39,11 +39,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--out", type=Path, default=Path("runs/comparison"), help="folder (default runs/comparison)")
     arguments = parser.parse_args(argv)
     runs = arguments.runs or [str(run) for run in sorted(ROOT.glob("*"))] or [str(ROOT)]
-    found = [read_evaluation(Path(run), arguments.name) for run in _evaluated(runs, arguments.out)]
-    names = [results["run"] for results in found]
+    loaded = [read_evaluation(Path(run), arguments.name) for run in _evaluated(runs, arguments.out)]
+    names = [results["run"] for results in loaded]
     evaluations = [
         results | ({"run": f"{name}/{results['evaluation']}"} if names.count(name) > 1 else {})
-        for name, results in zip(names, found, strict=True)
+        for name, results in zip(names, loaded, strict=True)
     ]
     settings = differing([results.pop("config") for results in evaluations])
     with replaced_folder(arguments.out, "a comparison") as folder:
@@ -60,13 +60,13 @@ def main(argv: list[str]) -> int:
 
 def _evaluated(runs: list[str], out: Path) -> list[str]:
     """Of several, as `runs/*` names them, those with an evaluation; the others are named. A single one is kept."""
-    kept = [run for run in runs if Path(run) != out and _results_of(Path(run))]
-    if len(runs) == 1 or not kept:
+    with_evaluation = [run for run in runs if Path(run) != out and _results_of(Path(run))]
+    if len(runs) == 1 or not with_evaluation:
         return runs
     for run in runs:
-        if run not in kept and (Path(run) / "config.json").exists():
+        if run not in with_evaluation and (Path(run) / "config.json").exists():
             print(f"{run} holds no evaluation and is left out", file=sys.stderr)
-    return kept
+    return with_evaluation
 
 
 def _results_of(path: Path, name: str = "*") -> list[Path]:
@@ -85,11 +85,11 @@ def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
 
     With the folder's name as `evaluation`, and the settings that it had as `config`.
     """
-    found = _results_of(path, name or "*")
-    if not found:
+    files = _results_of(path, name or "*")
+    if not files:
         what, named = (f"evaluation {name}", f" {shlex.quote(f'name={name}')}") if name else ("evaluation", "")
         raise ConfigError(f"{path} holds no {what}; make one: python evaluate.py {quoted(path)}{named}")
-    file = found[-1]
+    file = files[-1]
     try:
         whole = read_json(file)
         results = compared(whole)

@@ -88,18 +88,18 @@ def show_settings(command: str, asked: list[str]) -> None:
     rows = [row for row in describe_settings() if command == "train" or has_mark(row.key, Mark.READABLE)]
     console = Console(highlight=False)
     for name in asked:
-        chosen = [row for row in rows if row.key == name or row.key.startswith(f"{name}.")]
-        if not chosen:
+        shown = [row for row in rows if row.key == name or row.key.startswith(f"{name}.")]
+        if not shown:
             hint = nearest(name, [*SECTION_HELP, *(row.key for row in rows)])
             known = f"sections are {', '.join(SECTION_HELP)}"
             raise ConfigError(f"--help {name}: no section or setting is called so; {hint}{known}")
         if name in SECTION_HELP:
             console.print(f"{name}: {SECTION_HELP[name]}", markup=False)
-        for family in dict.fromkeys(row.family for row in chosen):
+        for family in dict.fromkeys(row.family for row in shown):
             console.print(f"\n{family} models" if family else "", markup=False)
             view = Table.grid(padding=(0, 2, 0, 0))
             view.add_column(overflow="fold")  # a name is typed: it is never cut
-            for row in chosen:
+            for row in shown:
                 if row.family == family:
                     view.add_row(*map(Text, (f"{row.key}={row.default}", row.allowed, row.text)))
             console.print(view)
@@ -126,5 +126,5 @@ class Parser(argparse.ArgumentParser):
             options = [option for action in self._actions for option in action.option_strings]
             setting = nearest_setting(name.lstrip("-"))
             hint = nearest(name, options) or (f"did you mean {setting}=…? " if setting else "")
-            raise ConfigError(f"{name} is no option; {hint}settings are typed section.key=value, without --")
+            raise ConfigError(f"{name} is not an option; {hint}settings are typed section.key=value, without --")
         return found

@@ -43,13 +43,13 @@ def main(argv: list[str]) -> int:
     what.add_argument("--table", help="a paper's table or figures, such as cmm-6; an unknown name lists all")
     arguments = parser.parse_args(argv)
     console, presets = Console(), listing()
-    found = [each for each in presets if arguments.name and each.name.startswith(arguments.name)]
+    named = [each for each in presets if arguments.name and each.name.startswith(arguments.name)]
     if arguments.table is not None:
         console.print(*(_part(table) for table in _tables(arguments.table)))
     elif arguments.name is None:
         console.print(_overview(presets))
-    elif found and all(each.name != arguments.name for each in found):
-        console.print(_filled(_table(), found))
+    elif named and all(each.name != arguments.name for each in named):
+        console.print(_filled(_table(), named))
     else:
         from reason.presets import preset
 
@@ -124,7 +124,7 @@ def _show(console: Console, chosen: Preset) -> None:
     from reason.config.overrides import leaves, value_text
     from reason.config.schema import Config
 
-    console.print(chosen.description, highlight=False, markup=False)
+    console.print(chosen.description(), highlight=False, markup=False)
     config, size = chosen.config(), chosen.parameter_count()
     print(f"\n{size:,} parameters for {chosen.shape.seq_len} cells")
     if size < LARGE and "memory" in extensions():

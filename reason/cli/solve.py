@@ -114,7 +114,7 @@ def main(argv: list[str]) -> int:
         print(line, file=sys.stderr)
     model = load_run(run, device, config, config.evaluation.weights).model
     if (own_way := WRITERS.get(puzzle.name)) is not None:
-        print(own_way.told(own_way.write(run, model, config, puzzle, puzzles[0], arguments), arguments.json))
+        print(own_way.shown(own_way.write(run, model, config, puzzle, puzzles[0], arguments), arguments.json))
         return 0
     limits = config.evaluation.steps, arguments.restarts, arguments.seconds
     if output:
@@ -159,7 +159,7 @@ def _text(word: str) -> str:
     """The puzzle's text: typed, in a file, or on the input stream."""
     if word == "-":
         return decoded(sys.stdin.buffer.read(), "the standard input").removeprefix("\ufeff")
-    if len(word) < 255 and "\n" not in word and Path(word).is_file():  # a longer one is no file's name
+    if len(word) < 255 and "\n" not in word and Path(word).is_file():  # no file has a longer name
         return read_text(Path(word)).removeprefix("\ufeff")
     return word
 
@@ -173,12 +173,12 @@ def _solve_each(puzzles: list[str], output: Path, solve: Callable[[str], Solutio
         for text in bar:
             began, error = time.monotonic(), ""
             try:
-                told = solve(text).describe()
+                described = solve(text).describe()
             except (ConfigError, DatasetError) as fault:
-                told, error = {"answer": [], "rules_hold": False, "restarts": 0}, str(fault)
-            verdicts.append({None: "unknown", True: "yes", False: "no"}[told["rules_hold"]])
+                described, error = {"answer": [], "rules_hold": False, "restarts": 0}, str(fault)
+            verdicts.append({None: "unknown", True: "yes", False: "no"}[described["rules_hold"]])
             seconds = f"{time.monotonic() - began:.2f}"
-            writer.writerow([text, "".join(told["answer"]), verdicts[-1], told["restarts"], seconds, error])
+            writer.writerow([text, "".join(described["answer"]), verdicts[-1], described["restarts"], seconds, error])
             file.flush()
             bar.set_postfix_str(f"{verdicts.count('yes')} solved")
     print(f"{output}: the rules hold for {verdicts.count('yes'):,} of {len(puzzles):,} answers")

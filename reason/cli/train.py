@@ -35,8 +35,8 @@ def main(argv: list[str]) -> int:
         return _train(argv)
     except ConfigError:
         load_extensions()
-        if (said := next(filter(None, (read(argv) for read in ELSEWHERE)), None)) is not None:
-            raise ConfigError(said) from None
+        if (command := next(filter(None, (read(argv) for read in ELSEWHERE)), None)) is not None:
+            raise ConfigError(command) from None
         raise
 
 
@@ -69,8 +69,8 @@ def _trained(trainer: Trainer, max_steps: int | None, max_minutes: float | None)
             raise
         good = next(readable(trainer.run), None)
         left = f"{good.name} is safe; then {_resume_line(trainer.run)}" if good else "nothing is saved yet"
-        mend = "free some space; " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        raise OSError(error.errno, f"{error.strerror or error}: {mend}{left}", error.filename) from error
+        fix = "free some space; " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        raise OSError(error.errno, f"{error.strerror or error}: {fix}{left}", error.filename) from error
 
 
 def _greet(trainer: Trainer) -> None:

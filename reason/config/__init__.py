@@ -1,1 +1,1 @@
-"""The config of a run: its schema, overrides, and what is said of its settings."""
+"""The config of a run: its schema, overrides, and descriptions of its settings."""

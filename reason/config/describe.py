@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -16,7 +17,7 @@ from reason.settings.rollout import Halting
 
 
 class Setting(NamedTuple):
-    """One leaf of the config."""
+    """A setting of the config."""
 
     key: str  # section.key
     family: str  # of models that have it; "": every config has it
@@ -57,8 +58,8 @@ def _allowed(kind: Any, limits: list[Any]) -> str:
     """Type and range: "int ≥ 1", "euler | rk4", "float ≥ 0, < 1"."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        named = [limit for each in inner[1:] for limit in (each.metadata if isinstance(each, FieldInfo) else [each])]
-        return _allowed(inner[0], [*limits, *named])
+        fields = [each.metadata if isinstance(each, FieldInfo) else [each] for each in inner[1:]]
+        return _allowed(inner[0], [*limits, *itertools.chain(*fields)])
     if origin is Literal:
         return " | ".join(map(str, inner))
     if origin is Union or type(kind).__name__ == "UnionType":
@@ -67,8 +68,8 @@ def _allowed(kind: Any, limits: list[Any]) -> str:
         items = [_allowed(each, []) for each in inner if each is not Ellipsis]
         return f"[{', '.join(items)}{', …' if Ellipsis in inner else ''}]"
     if kind in (int, float):
-        found = [(symbol, getattr(limit, sign, None)) for limit in limits for sign, symbol in SIGNS.items()]
-        return f"{kind.__name__} {', '.join(f'{symbol} {at:g}' for symbol, at in found if at is not None)}".strip()
+        signed = [(sign, getattr(limit, name, None)) for limit in limits for name, sign in SIGNS.items()]
+        return f"{kind.__name__} {', '.join(f'{sign} {at:g}' for sign, at in signed if at is not None)}".strip()
     return "true | false" if kind is bool else '{"NAME": …}' if origin is dict else "text"
 
 

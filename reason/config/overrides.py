@@ -6,6 +6,7 @@ Defaults < preset < file < command line.
 from __future__ import annotations
 
 import difflib
+import functools
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +19,6 @@ from pydantic.fields import FieldInfo
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_json
-from reason.losses import TERMS
 from reason.models import FAMILIES, has_family
 from reason.plugins import ADD_IMPORT, IMPORTED, installed
 from reason.settings.base import BaseConfig
@@ -86,7 +86,7 @@ def parsed(config: Config, pairs: Mapping[str, str]) -> Changes:
 
 
 def changes_between(own: Config, other: Config) -> Changes:
-    """The settings of `other` that `own` has otherwise."""
+    """The settings of `other` whose values differ from those of `own`."""
     before, after = (leaves(config.model_dump()) for config in (own, other))
     return {key: value for key, value in after.items() if key not in before or before[key] != value}
 
@@ -146,7 +146,7 @@ def typed_as(text: str, field: FieldInfo | None) -> Any:
     if text[:1] in "[{":
         try:
             return json.loads(text)
-        except (ValueError, RecursionError):  # what is no JSON is refused as a text
+        except (ValueError, RecursionError):  # pydantic refuses the text
             return text
     return text
 
@@ -157,17 +157,24 @@ def _family(tree: Any) -> str:
     return kind if has_family(kind) else "recursive"
 
 
-def field_of(path: list[str], family: str) -> FieldInfo | None:
-    """The field of Config at a dotted path, its model of that family."""
-    section: Any = Config
-    for depth, part in enumerate(path[:-1]):
+def section_of(path: list[str], family: str) -> type[BaseConfig] | None:
+    """The section of Config at a dotted path, its model of that family; None without one."""
+    section: type[BaseConfig] = Config
+    for depth, part in enumerate(path):
         field = section.settings().get(part)
-        section = type(field.get_default(call_default_factory=True)) if field is not None else None
         if depth == 0 and part == "model":
             section = FAMILIES[family].config
-        if section is None or not issubclass(section, BaseConfig):
+        elif field is not None and isinstance(inner := field.get_default(call_default_factory=True), BaseConfig):
+            section = type(inner)
+        else:
             return None
-    return section.settings().get(path[-1]) if path else None
+    return section
+
+
+def field_of(path: list[str], family: str) -> FieldInfo | None:
+    """The field of Config at a dotted path, its model of that family."""
+    section = section_of(path[:-1], family)
+    return section.settings().get(path[-1]) if path and section is not None else None
 
 
 def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool = False) -> Config:
@@ -183,7 +190,7 @@ def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool
             known = Config().model_dump() | {"model": FAMILIES[family].config().model_dump()}
             raise ConfigError(_unknown_key(key, known)) from None
         message = first["msg"].removeprefix("Value error, ")
-        if first["type"] == "value_error":  # our own validators say the mend themselves
+        if first["type"] == "value_error":  # the message of our own validators says what to type
             raise ConfigError(f"{key}: {message}" if key else message) from None
         got = str((shown or {}).get(key, first["input"]))
         field = field_of(path, family)
@@ -226,8 +233,8 @@ def flattened(sections: Mapping[str, Any], prefix: str = "") -> Changes:
     flat: Changes = {}
     for name, value in sections.items():
         key = f"{prefix}{name}"
-        field = next((field for family in FAMILIES if (field := field_of(key.split("."), family))), None)
-        table = field is not None and get_origin(field.annotation) is dict
+        fields = [field_of(key.split("."), family) for family in FAMILIES]
+        table = any(field is not None and get_origin(field.annotation) is dict for field in fields)
         flat |= flattened(value, f"{key}.") if isinstance(value, Mapping) and not table else {key: value}
     return flat
 
@@ -241,17 +248,17 @@ def differing(trees: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def renewed(config: dict[str, Any]) -> dict[str, Any]:
-    """The plain tree of a config, changed in place: without what an extension adds, where it changes nothing.
+    """The plain tree of a config, changed in place: without unknown settings that are 0, none, false or empty.
 
-    So an installation without that extension reads the run. Another setting of it is refused as unknown.
+    They are of another version, or of an extension that is not here, and change nothing. Another one is refused.
     """
-    loops, loss = config.get("rollout", {}).get("loops", {}), config.get("loss", {})
-    for key, neutral in (("start", 0), ("random", {})):
-        if loops.get(key) == neutral:
-            del loops[key]
-    for name in [name for name, weight in loss.get("weights", {}).items() if name not in TERMS and weight == 0]:
-        del loss["weights"][name]
-        loss.pop(name, None)
+    for key in [key for key, value in leaves(config).items() if not value]:
+        *path, name = key.split(".")
+        section = section_of(path, _family(config))
+        if section is not None and name not in section.settings():
+            del functools.reduce(dict.__getitem__, path, config)[name]
+            if path == ["loss", "weights"]:  # a term may have a section of its own
+                config["loss"].pop(name, None)
     return config
 
 
@@ -265,10 +272,10 @@ def read_config(path: Path | str) -> Config:
         missing = next((file for file in files if file.name not in there), None)
         return validated(renewed(config))
     except (FileNotFoundError, NotADirectoryError):
-        mend = "name a folder that train.py made"
+        fix = "name a folder that train.py made"
         if path.parent.is_file():
-            mend = f"of a checkpoint of HRM or TRM, `reason import-weights {path.parent}` makes one"
-        raise ConfigError(f"no run at {path.parent}: {path} is missing; {mend}") from None
+            fix = f"of a checkpoint of HRM or TRM, `reason import-weights {path.parent}` makes one"
+        raise ConfigError(f"no run at {path.parent}: {path} is missing; {fix}") from None
     except ConfigError as error:
         said = str(error) if str(path) in str(error) else f"{path}: {error}"
         made = f"; the run was made with --import {missing}"

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from reason.config.fits import refuse_unfit
 from reason.data import DataConfig
 from reason.errors import has_controls, printable
-from reason.evaluation.config import EvaluationConfig
-from reason.losses import LossConfig
+from reason.evaluation.config import STUDIES, EvaluationConfig
+from reason.losses import TERMS, LossConfig
 from reason.losses.balance import BalanceConfig
 from reason.models import FAMILIES, AnyModelConfig, RecursiveConfig
 from reason.models.base import Reasoner
 from reason.plugins import load_parts
-from reason.settings.base import PLAIN, BaseConfig, Outside, Readable, Resumable, leaves
+from reason.settings.base import PLAIN, BaseConfig, Outside, Readable, Resumable, leaves, require
 from reason.settings.rollout import RolloutConfig
 from reason.training.config import TrainingConfig
 from reason.training.ema import EmaConfig
 from reason.training.optim import OptimizerConfig
 
 load_parts("settings")
+
+HEADS = {"q_halt": "a halting head (q_halt)", "q_continue": "a value of going on (q_continue)"}
 
 
 class Config(BaseConfig):
@@ -63,3 +64,52 @@ class Config(BaseConfig):
             if isinstance(value, str) and has_controls(value):
                 raise ValueError(f"{key}={printable(value)} holds control characters; leave them out")
         return self
+
+
+def refuse_unfit(config: Config) -> None:
+    """Raises ConfigError for the first need that is not met: the setting, what it needs, what to type."""
+    loss, model, has = config.loss, config.model, config.model_has
+    model.check(config)
+    for name in loss.present:
+        weight = f"loss.weights.{name}"
+        for need in TERMS[name].needs(config):
+            require(need.met, f"{weight}={getattr(loss.weights, name):g}", need.what, need.fix, f"{weight}=0")
+    for name in config.evaluation.asked:
+        for need in STUDIES[name].needs(config):
+            require(need.met, f"evaluation.studies={name}", need.what, need.fix, "evaluation.studies=[]")
+
+    # Schedules and targets are those of terms that are there.
+    for key, names in (("loss.schedules", loss.schedules), ("balance.targets", config.balance.targets)):
+        for name in names:
+            fix = f"loss.weights.{name}=1, or {key}={{}}"
+            require(name in loss.present, f"{key}.{name}", f"the loss term {name}", fix)
+    balanced = config.balance.kind != "fixed"
+    require(balanced or not config.balance.targets, "balance.targets", "a balancer", "balance.kind=alg-grad-norm")
+    what = "weights at which gradients are measured (Reasoner.balance_weights)"
+    require(not balanced or has("balance_weights"), f"balance.kind={config.balance.kind}", what, "balance.kind=fixed")
+
+    # A halting rule reads a head that a loss trains.
+    halting, without = f"rollout.halting={config.rollout.halting}", "rollout.halting=none"
+    for head in {"none": [], "bce": ["q_halt"], "q-learning": ["q_halt", "q_continue"]}[config.rollout.halting]:
+        require(head in model.heads, halting, HEADS[head], without)
+        require(loss.trains(head), halting, f"a loss that trains {head}", f"loss.weights.{head}=1, or {without}")
+
+    # Several loops need a gradient through all of them.
+    several, stops = config.rollout.loops.several, model.gradient_crosses_steps
+    what = "a gradient from one step of the model to the one before"
+    require(not several or stops is None, f"rollout.loops.{several}", what, stops or "")
+
+    # Networks are compiled one by one, Muon moves their matrices; mixed precision and a part of x̂ are a family's own.
+    networks = "networks to compile one by one (Reasoner.networks)"
+    without_muon = config.optimizer.kind != "muon"
+    require(without_muon or has("networks"), "optimizer.kind=muon", networks, "optimizer.kind=adamw")
+    for section in ("training", "evaluation"):
+        eager, key = getattr(config, section).compile != "inductor", f"{section}.compile"
+        require(eager or has("networks"), f"{key}=inductor", networks, f"{key}=none")
+    precision = config.training.precision
+    mixed = model.mixed_precision or not precision.startswith("amp")
+    what = "products in mixed precision (Reasoner.autocast)"
+    require(mixed, f"training.precision={precision}", what, "training.precision=auto")
+    frozen, key = config.optimizer.freeze_embedding_after, "optimizer.freeze_embedding_after"
+    what = "an embedding that can be frozen (Reasoner.freeze_embedding)"
+    require(frozen is None or has("freeze_embedding"), f"{key}={frozen}", what, f"{key}=none")

@@ -25,7 +25,7 @@ from reason.data import PuzzleData, task_of
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig, Search, search_of
 from reason.losses.lm import Likelihood
-from reason.models.base import IGNORE, Readout, Reasoner, Shape, State
+from reason.models.base import IGNORE, Reasoner, Shape, State
 from reason.models.states import mapped, rows_of
 from reason.nn.dtypes import finite
 from reason.plugins import defined
@@ -87,7 +87,7 @@ class StepColumns:
         self._steps, self._filled, self._columns = steps, 0, dict[str, Tensor]()
 
     def add(self, values: Mapping[str, Tensor]) -> None:
-        """Keep a step's."""
+        """Keep the values of a step."""
         for name, value in values.items():
             if name not in self._columns:
                 self._columns[name] = value.new_empty((self._steps, *value.shape))
@@ -95,7 +95,7 @@ class StepColumns:
         self._filled += 1
 
     def take(self) -> dict[str, np.ndarray]:
-        """(T, B, …) each; nothing is kept any longer."""
+        """Return the values by name, (T, B, …) each, and forget them."""
         columns, self._columns, self._filled = self._columns, {}, 0
         return {name: values.cpu().numpy() for name, values in columns.items()}
 
@@ -113,7 +113,7 @@ class Accuracy(Consumer):
         self._kept = StepColumns(self.steps - first + 1)
 
     def observe(self, record: StepRecord) -> Columns | None:
-        """Compare with the labels."""
+        """Compare the answers with the labels."""
         if record.step >= self.first:
             self._kept.add({"exact": record.exact, "right": record.right.sum(-1, dtype=torch.int32)})
         if record.step < self.steps:
@@ -146,7 +146,7 @@ class Evaluator:
 
     @property
     def steps(self) -> int:
-        """T: those asked for, else `default_steps`."""
+        """T: `evaluation.steps` if it is set, else `default_steps`."""
         if self.settings.steps is not None:
             return self.settings.steps
         return default_steps(self.trained_steps, self.data.shape, self.model.shape, self.search)
@@ -165,23 +165,17 @@ class Evaluator:
     def examples(self) -> Tensor:
         """(N,) the puzzles that are evaluated: of the first `limit` those with a scored cell. ConfigError: none."""
         count = self.asked
-        found = self.data.scored_examples(count)
-        if not len(found):
+        scored = self.data.scored_examples(count)
+        if not len(scored):
             raise ConfigError(
                 f"no label of the {self.data.split} split of {self.data.directory} is scored; name another "
                 "evaluation.split"
             )
-        if len(found) < count and self.world.first:
-            warnings.warn(f"{count - len(found)} of {count} puzzles have no scored cell and are left out", stacklevel=2)
-        return found
-
-    @cached_property
-    def heads(self) -> Readout:
-        """The readout of the first puzzle's initial state: it has the heads that the model has."""
-        batch = self.data.take(self.examples[:1])
-        with torch.no_grad(), self.own_randomness():  # a random initial state
-            context = self.model.encode(batch)
-            return self.model.readout(self.model.initial_state(context), context)
+        if len(scored) < count and self.world.first:
+            warnings.warn(
+                f"{count - len(scored)} of {count} puzzles have no scored cell and are left out", stacklevel=2
+            )
+        return scored
 
     def start(self, numbers: Tensor, restart: int = 0) -> Callable[[State], State] | None:
         """A function that replaces a random initial state by one drawn from each puzzle's own stream.
@@ -214,7 +208,7 @@ class Evaluator:
 
     @property
     def _size(self) -> int:
-        """Rows of a batch."""
+        """The number of rows of a batch."""
         count, size = len(self._own), self.settings.batch_size
         return -(-count // -(-count // size)) if self.fill and count else size
 
@@ -237,7 +231,7 @@ class Evaluator:
         self.model.eval()
         steps = max(consumer.steps for consumer in consumers)
         size, own = self._size, self._own
-        kept: list[dict[str, np.ndarray]] = []
+        batches: list[dict[str, np.ndarray]] = []
         started = time.perf_counter()
         total = steps * len(range(own.start, own.stop, size))
         with Progress(total=total, unit="step", desc="evaluating", disable=not self.progress) as bar:
@@ -253,9 +247,9 @@ class Evaluator:
                         if record.step <= consumer.steps:
                             columns |= consumer.observe(record) or {}
                     bar.update()
-                kept.append(columns)
-        kept = self.world.collect(kept)
-        seen = {name: np.concatenate([columns[name] for columns in kept], axis=-1) for name in kept[0]}
+                batches.append(columns)
+        batches = self.world.collect(batches)
+        seen = {name: np.concatenate([columns[name] for columns in batches], axis=-1) for name in batches[0]}
         return seen, time.perf_counter() - started
 
     @property
@@ -296,17 +290,17 @@ def evaluate(evaluator: Evaluator, consumers: list[Consumer]) -> dict[str, Any]:
         if not evaluator.world.first:
             return {}
         puzzles, asked = len(evaluator.examples), evaluator.asked
-        found: dict[str, Any] = {"puzzles": puzzles, "unscored": asked - puzzles, "seconds": seconds}
+        results: dict[str, Any] = {"puzzles": puzzles, "unscored": asked - puzzles, "seconds": seconds}
         with torch.compiler.set_stance("force_eager"):  # few puzzles or shrinking batches: the shapes change each time
             for consumer in consumers:
                 for key, value in consumer.result(seen).items():
                     try:
                         json.dumps(value)
                     except (TypeError, ValueError) as error:
-                        told = f"{key} is not JSON ({error}); return lists and numbers, of an array its tolist()"
-                        raise ConfigError(f"{defined(type(consumer))}.result: {told}") from None
-                    found[key] = value
-    return finite(found)
+                        problem = f"{key} is not JSON ({error}); return lists and numbers, of an array its tolist()"
+                        raise ConfigError(f"{defined(type(consumer))}.result: {problem}") from None
+                    results[key] = value
+    return finite(results)
 
 
 def narrow(tokens: Tensor, record: StepRecord) -> Tensor:

@@ -25,7 +25,7 @@ class SplitMonitor:
     """
 
     def __init__(self, sets: Sequence[PuzzleData], puzzles: int, steps: int, rows: int, world: World):
-        """`puzzles` of each of the sets at most."""
+        """puzzles: the most that are read of each set."""
         self.sets, self.steps, self.world = sets, steps, world
         self.settings = EvaluationConfig(steps=steps, limit=puzzles, batch_size=rows)
 
@@ -37,13 +37,16 @@ class SplitMonitor:
         try:
             with contextlib.nullcontext() if ema is None else ema.in_place():
                 for data in self.sets:
-                    made = Evaluator(
+                    evaluator = Evaluator(
                         model, data, self.settings, self.steps, progress=False, world=self.world, fill=True
                     )
-                    accuracy = Accuracy(made, first=self.steps)
-                    with made.own_randomness():
-                        found = accuracy.result(made.observe([accuracy])[0])
-                    shares, puzzles = np.array([*found["exact_by_step"], *found["cell_by_step"]]), len(made.examples)
+                    accuracy = Accuracy(evaluator, first=self.steps)
+                    with evaluator.own_randomness():
+                        results = accuracy.result(evaluator.observe([accuracy])[0])
+                    shares, puzzles = (
+                        np.array([*results["exact_by_step"], *results["cell_by_step"]]),
+                        len(evaluator.examples),
+                    )
                     sums, count = sums + shares * puzzles, count + puzzles
         finally:
             model.train(training)

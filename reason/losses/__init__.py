@@ -88,7 +88,7 @@ class LossConfig(TabledConfig):
 
     @classmethod
     def fields_of(cls, name: str, term: Term) -> dict[str, tuple[Any, Any]]:
-        """The section of a term that has its own."""
+        """The section of a term, if it has one."""
         return {} if term.section is None else {name: (term.section, term.section())}
 
     @model_validator(mode="after")
@@ -107,7 +107,7 @@ class LossConfig(TabledConfig):
 
     @property
     def idle(self) -> dict[str, str]:
-        """The own settings of terms whose weight is 0, too."""
+        """Settings without effect, including the sections of terms whose weight is 0."""
         off = [name for name, weight in self.weights if not weight and TERMS[name].section]
         own = {f"{name}.{key}": f"weights.{name}=0" for name in off for key in leaves(getattr(self, name).model_dump())}
         return super().idle | own
@@ -128,8 +128,8 @@ class LossConfig(TabledConfig):
 
     def shares_at(self, step: int, steps: int) -> dict[str, float]:
         """Each present term's share of its weight at optimizer step `step` (from 0) of `steps`; else 1."""
-        bent = self.schedules
-        return {name: bent[name].factor(step, steps) if name in bent else 1.0 for name in self.present}
+        schedules = self.schedules
+        return {name: schedules[name].factor(step, steps) if name in schedules else 1.0 for name in self.present}
 
     def weights_at(self, step: int, steps: int) -> dict[str, float]:
         """λ of each term at optimizer step `step` (from 0) of `steps`; terms whose λ is 0 then are left out."""

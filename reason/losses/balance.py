@@ -22,7 +22,7 @@ TINY = 1e-12  # a term is active if its loss and its gradient norm exceed this
 
 
 class BalanceConfig(BaseConfig):
-    """Who chooses λ."""
+    """How the weights λ are chosen."""
 
     kind: Literal["fixed", "alg-grad-norm"] = Field(
         "fixed",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def maps(config: Config) -> Iterator[Need]:
-    """A model with maps of its state."""
+    """The model must have maps of its state."""
     yield Need(config.model_has("map"), "maps of the state (Reasoner.map)")
 
 

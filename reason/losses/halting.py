@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def halting_head(config: Config) -> Iterator[Need]:
-    """A model whose readouts have q_halt."""
+    """The model must have a halting head."""
     yield Need("q_halt" in config.model.heads, "a halting head (q_halt)")
 
 
 def next_value(config: Config) -> Iterator[Need]:
-    """A model whose readouts have q_continue, and the readout of the supervision step after this one."""
+    """The model must have q_continue, and the rollout must supply the readout of the next supervision step."""
     yield Need("q_continue" in config.model.heads, "a value of going on (q_continue)")
     yield Need(config.rollout.halting == "q-learning", "the readout of one step further", "rollout.halting=q-learning")
 

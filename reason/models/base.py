@@ -16,17 +16,22 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from datasets_gen.structure import Structure
-from reason.context import Context
 from reason.errors import ConfigError
-from reason.nn.dtypes import Dtypes
+from reason.nn.dtypes import Dtypes, at_least_float32
+from reason.nn.geometry import UNKNOWN, Geometry
 from reason.settings.base import BaseConfig
+
+if TYPE_CHECKING:
+    from reason.models.layout import Layout
 
 State = Any  # a named tuple of (B, S, D) tensors, its own per model family
 MapKind = Literal["f_h", "cycle", "step"]
@@ -43,7 +48,7 @@ class Shape(BaseConfig):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        """The structure is that of S cells and V tokens."""
+        """Check that the structure fits S cells and V tokens."""
         if fault := self.structure.fault(self.seq_len, self.vocab_size):
             raise ValueError(fault)
         return self
@@ -69,7 +74,7 @@ class Batch(NamedTuple):
     labels: Tensor  # (B, S)
     identifiers: Tensor  # (B,)
     relations: tuple[Tensor, ...] = ()  # for each relation of the structure, seen or not, (B, M, C + P'), int16
-    shape: Shape | None = None  # of their set, by which a model tells apart sets of one size
+    shape: Shape | None = None  # of their set: a model distinguishes sets of one size by it
 
     def each(self, change: Callable[..., Tensor], *others: Batch) -> Batch:
         """Every tensor changed alike, given that of each of `others`: moved to a device, some of its rows, merged."""
@@ -86,6 +91,38 @@ def correct(answer: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     scored = labels != IGNORE
     right = (answer == labels) & scored
     return right, (right == scored).all(-1) & scored.any(-1)
+
+
+@dataclass(frozen=True)
+class Context:
+    """The parameters of the dynamics z ← F(z, x̂), made once per batch by `Reasoner.encode`.
+
+    They stay the same while a row keeps its puzzle. A model without a layout only needs x: `Context(x)`.
+    """
+
+    x: Tensor  # (B, S', D): the encoded puzzle x̂; S' = prefix + positions of the cells
+    mask: Tensor | None = None  # (B, S', 1): 0 at positions that take no part, such as walls; None: all take part
+    relations: tuple[Tensor, ...] = ()  # for each relation the instances of each puzzle, (B, M, C + P'), −1 absent
+    layout: Layout | None = None  # the constants of the puzzles' shape
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        """The input of the mixers, computed on first access; the layout reads mask and relations of this context."""
+        return UNKNOWN if self.layout is None else self.layout.geometry(self)
+
+    def rows(self, which: slice | Tensor) -> Context:
+        """The context of some of the puzzles."""
+        mask = None if self.mask is None else self.mask[which]
+        return replace(self, x=self.x[which], mask=mask, relations=tuple(each[which] for each in self.relations))
+
+    def detach(self) -> Context:
+        """The same numbers without a gradient."""
+        return replace(self, x=self.x.detach())
+
+    def at_least_float32(self) -> Context:
+        """x̂ and mask in float32, where they are narrower."""
+        mask = None if self.mask is None else at_least_float32(self.mask)
+        return replace(self, x=at_least_float32(self.x), mask=mask)
 
 
 class Readout(NamedTuple):
@@ -139,7 +176,7 @@ class ModelConfig(BaseConfig):
 
 
 class Reasoner(nn.Module, ABC):
-    """The four required methods and the optional ones."""
+    """A model: four required methods, and optional ones."""
 
     shape: Shape
     dtype: torch.dtype  # of states; weights are float32
@@ -170,8 +207,8 @@ class Reasoner(nn.Module, ABC):
         """The states after each network call of a `step`, or each cycle where one integration is a cycle."""
         return [self.step(state, context)]
 
-    def write_on(self, prompt: Tensor, count: int, steps: int, end: int | None = None) -> Tensor:
-        """Up to `count` tokens (B, n) behind a prompt, each the likeliest after `steps` steps; `end` is the last."""
+    def completed(self, prompt: Tensor, steps: int, end: int | None = None) -> Tensor:
+        """A prompt (S,) with its padding filled up to the token `end`, each the likeliest token after `steps` steps."""
         raise ConfigError(f"{type(self).__name__} is not causal, so it writes no text; give it cells to fill")
 
     def begun_from(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:

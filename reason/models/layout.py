@@ -13,12 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from reason.context import Context
 from reason.errors import ConfigError
-from reason.models.base import Reasoner, Shape
+from reason.models.base import Context, Reasoner, Shape
 from reason.models.mixing import MIXERS, OTHER_TOKENS, MixingConfig
 from reason.nn.block import StructuredBlock
-from reason.nn.geometry import Geometry, factored, incidence, pooling
+from reason.nn.geometry import Geometry, incidence, pooling
 from reason.nn.rope import rotary_2d_table, rotary_table
 from reason.plugins import defined
 
@@ -30,7 +29,7 @@ class Layout(nn.Module):
 
     A cell is one position, which embeds its token. With symbols a cell has K positions, and position (s, k) embeds 0:
     cell s holds symbol k; 1: it holds another one; 2 + i: it holds the i-th of the other tokens (Sudoku:
-    2 padding, 3 blank). So no weight tells symbols apart, and renamed symbols give the renamed answer.
+    2 padding, 3 blank). So no weight distinguishes symbols, and renamed symbols give the renamed answer.
     """
 
     rotary: Tensor | None  # (2, S', D/heads)
@@ -52,7 +51,6 @@ class Layout(nn.Module):
         self.mixer_constants = MIXERS[config.mixer].constants(shape) if config.mixer in MIXERS else None
         self.relations = tuple(int(numbers.max()) + 1 for numbers in groups)
         member = incidence(groups) if groups else None
-        self.axes, self.kept_axes = (factored(self.grid, groups) if groups and self.grid else None) or ((), ())
         constants = {
             "rotary": _rotary(config, shape),
             "pool": None if member is None else torch.from_numpy(pooling(member)),
@@ -71,8 +69,8 @@ class Layout(nn.Module):
         if receives is not None and self.columns is not None and self.mixer_constants is None:
             receives = self._receives(receives)
         constants = None if self.mixer_constants is None else self.mixer_constants(context)
-        by_group = (self.pool, self.spread, self.relations, self.symbols, self.axes)
-        return Geometry(self.rotary, self.grid, sends, receives, *by_group, constants, self.kept_axes)
+        by_group = (self.pool, self.spread, self.relations, self.symbols)
+        return Geometry(self.rotary, self.grid, sends, receives, *by_group, constants)
 
     def mask(self, tokens: Tensor, dtype: torch.dtype) -> Tensor | None:
         """Tokens (B, S) -> (B, S', 1): 0 at walls, or at symbols that the clues exclude; None: all take part."""
@@ -186,14 +184,14 @@ class LaidOut(Reasoner):
         h = torch.zeros_like(context.x[:1])
         try:
             with self.autocast():
-                got: object = tuple(mixer(h, context.rows(slice(1)).geometry).shape)
+                result: object = tuple(mixer(h, context.rows(slice(1)).geometry).shape)
         except RuntimeError as error:
             if h.dtype == torch.float32 or "type" not in str(error):
                 raise
-            got = str(error).splitlines()[0]
-        if got != tuple(h.shape):
-            mend = "return h's shape, and compute in its type, as reason.nn.linear.Linear does"
-            raise ConfigError(f"{defined(type(mixer))}: for h in {h.dtype} of {tuple(h.shape)} it gave {got}; {mend}")
+            result = str(error).splitlines()[0]
+        if result != tuple(h.shape):
+            fix = "return h's shape, and compute in its type, as reason.nn.linear.Linear does"
+            raise ConfigError(f"{defined(type(mixer))}: for h in {h.dtype} of {tuple(h.shape)} it gave {result}; {fix}")
 
     def _known(self) -> list[Layout]:
         return list(self.layouts)  # type: ignore[arg-type]

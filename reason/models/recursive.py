@@ -18,9 +18,8 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from reason.context import Context
 from reason.dynamics.integrate import Noise, euler_maruyama, integrate, normal_like
-from reason.models.base import Batch, MapKind, Readout, Shape
+from reason.models.base import Batch, Context, MapKind, Readout, Shape
 from reason.models.layout import LaidOut, masked
 from reason.models.mixing import MIXERS, mixer_of
 from reason.models.recursion import (
@@ -229,5 +228,5 @@ def unmarked(logits: Tensor, marks: tuple[int, ...]) -> Tensor:
 
 
 def last(states: Iterator[RecursiveState]) -> RecursiveState:
-    """The last state; earlier ones are freed on the way."""
+    """The last of the states; earlier ones are freed as soon as the next one exists."""
     return deque(states, maxlen=1).pop()

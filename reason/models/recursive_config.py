@@ -109,7 +109,7 @@ class RecursiveConfig(MixingConfig):
         return self
 
     def lacking(self, shape: Shape) -> str | None:
-        """Positions are left out by what the set says of them."""
+        """What `open_only` or the mixer needs and the set does not declare."""
         structure = shape.structure
         if self.open_only and not self.symbols and structure.outside is None:
             return "model.open_only=true leaves out what lies beyond the edge, and the set declares no token for it"
@@ -132,20 +132,20 @@ class RecursiveConfig(MixingConfig):
 
     @property
     def prefix(self) -> int:
-        """P, the puzzle tokens."""
+        """P, the number of puzzle tokens."""
         return self.puzzle_emb_len
 
     @property
     def heads(self) -> frozenset[str]:
-        """Both Q values."""
+        """The readout has both Q values."""
         return frozenset({"q_halt", "q_continue"})
 
     @property
     def takes_marks(self) -> bool:
-        """With one logit for each token."""
+        """The head has a logit for each token, unless it has positions for symbols."""
         return not self.symbols
 
     @property
     def gradient_crosses_steps(self) -> str | None:
-        """With a gradient in all cycles."""
+        """The gradient reaches the step before only with a gradient in all cycles."""
         return None if self.gradient == "all-cycles" else "model.gradient=all-cycles"

@@ -25,11 +25,11 @@ def precise(model: Reasoner) -> Reasoner:
 
 def parts(state: State) -> dict[str, Tensor]:
     """The state's tensors (B, S, D) by name, each once: a model with a single state may hold it under two names."""
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for name, z in zip(state._fields, state, strict=True):
-        if not any(z is other for other in found.values()):
-            found[name] = z
-    return found
+        if not any(z is other for other in tensors.values()):
+            tensors[name] = z
+    return tensors
 
 
 def mapped(state: State, change: Callable[..., Tensor], *others: State) -> State:
@@ -39,7 +39,7 @@ def mapped(state: State, change: Callable[..., Tensor], *others: State) -> State
 
 
 def rows_of(state: State, rows: slice | Tensor) -> State:
-    """Some rows of a state."""
+    """The state of some rows."""
     return mapped(state, lambda z: z[rows])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +20,7 @@ class Geometry(NamedTuple):
     spread: Tensor | None = None  # (S, G): 1 where the cell belongs to the group
     relations: tuple[int, ...] = ()  # groups of each partition; their sum is G
     symbols: int = 1  # K
-    axes: tuple[int, ...] = ()  # sizes whose product is S, where every partition groups by some of them; else empty
     mixer_constants: Any = None  # what the `constants` of a mixer (reason.models.mixing) return for these puzzles
-    kept_axes: tuple[tuple[int, ...], ...] = ()  # for each partition the axes that it groups by
 
     def masked(self, h: Tensor) -> Tensor:
         """h (B, S', D) with 0 at the positions that send nothing."""
@@ -42,31 +39,3 @@ def incidence(partitions: Sequence[np.ndarray]) -> np.ndarray:
 def pooling(member: np.ndarray) -> np.ndarray:
     """The incidence (G, S) with every row divided by √n: independent members keep their variance in the sum."""
     return member / np.sqrt(member.sum(1, keepdims=True))
-
-
-def factored(
-    grid: tuple[int, int], partitions: Sequence[np.ndarray]
-) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]] | None:
-    """Axes of the grid by which partitions into blocks can be summed: 9×9 cells as 3×3×3×3, boxes by axes 0 and 2.
-
-    None where a partition is not one into aligned blocks of one shape, counted row by row, or where the heights or the
-    widths of two partitions do not divide one another.
-    """
-    row, column = np.indices(grid)
-    blocks = []
-    for numbers in partitions:
-        board = numbers.reshape(grid)
-        height, width = int((board[:, 0] == board[0, 0]).sum()), int((board[0] == board[0, 0]).sum())
-        if not np.array_equal(board, row // height * -(-grid[1] // width) + column // width):
-            return None
-        blocks.append((height, width))
-    axes: list[int] = []
-    units: list[tuple[int, int]] = []  # of each axis: 0 of rows or 1 of columns, and how far one step on it goes
-    for direction, whole in enumerate(grid):
-        steps = sorted({1, whole, *(block[direction] for block in blocks)}, reverse=True)
-        if any(large % small for large, small in pairwise(steps)):
-            return None
-        axes += [large // small for large, small in pairwise(steps)]
-        units += [(direction, small) for small in steps[1:]]
-    kept = [tuple(i for i, (d, step) in enumerate(units) if step >= block[d]) for block in blocks]
-    return tuple(axes), tuple(kept)

@@ -29,7 +29,7 @@ class Preset:
     name: str
     recipe: Callable[[], Config]
     find_shape: Callable[[], Shape]  # on demand: of a declared puzzle, a sample tells its relations
-    describe: Callable[[], str]  # on demand: of a table's row, it needs the row's whole config
+    description: Callable[[], str]  # its source, what is inherited, what is ours: of a row it needs the whole config
     row: Row | None = None  # of a published table
 
     @property
@@ -38,14 +38,9 @@ class Preset:
         return self.find_shape()
 
     @property
-    def description(self) -> str:
-        """Its source, then what is inherited and what is ours."""
-        return self.describe()
-
-    @property
     def summary(self) -> str:
         """The first line of the description."""
-        return self.description.splitlines()[0]
+        return self.description().splitlines()[0]
 
     def config(self) -> Config:
         """The config, with the preset's name."""
@@ -99,8 +94,8 @@ def preset(name: str) -> Preset:
     if (recipe := own_recipe(name)) is not None:
         made = recipe if isinstance(recipe, type) else recipe()
         if not isinstance(made, Config):
-            mend = "a preset returns a config: derive(Config(), {…}); a class is named by model.kind"
-            raise ConfigError(f"{name} returned {type(made).__name__}; {mend}")
+            fix = "a preset returns a config: derive(Config(), {…}); a class is named by model.kind"
+            raise ConfigError(f"{name} returned {type(made).__name__}; {fix}")
         plain = name.rpartition(":")[2].replace("_", "-")
         shape = BASES["sudoku-9x9"].shape
         return Preset(plain, lambda: made, lambda: shape, lambda: inspect.cleandoc(recipe.__doc__ or plain))

@@ -53,7 +53,7 @@ class Base:
 
     @property
     def about(self) -> str:
-        """Where it is from, and what is ours."""
+        """The source of the config, and what is ours."""
         return self.stated or (BASES[self.parent].about if self.parent else "")
 
     @property
@@ -174,12 +174,14 @@ def _table(every: dict[str, Any], own: dict[str, Any], names: dict[str, str]) ->
 
 
 def _row(label: str | int, rows: dict[Any, Any], besides: Changes, names: dict[str, str]) -> Row:
-    own = dict(rows[label])
-    variant = own.pop("variant", None)
-    features = f"variant (ours): {variant}" if variant else own.pop("features")
-    claimed, parameters, ours = (str(own.pop(key, "")) for key in ("claimed", "parameters", "ours"))
-    like = _row(own.pop("like"), rows, {}, names).changes if "like" in own else {}
-    return Row(str(label), features, claimed, like | _settings(own, names) | besides, parameters, ours, bool(variant))
+    settings = dict(rows[label])
+    variant = settings.pop("variant", None)
+    features = f"variant (ours): {variant}" if variant else settings.pop("features")
+    claimed, parameters, ours = (str(settings.pop(key, "")) for key in ("claimed", "parameters", "ours"))
+    like = _row(settings.pop("like"), rows, {}, names).changes if "like" in settings else {}
+    return Row(
+        str(label), features, claimed, like | _settings(settings, names) | besides, parameters, ours, bool(variant)
+    )
 
 
 def _settings(entry: dict[str, Any], names: dict[str, str]) -> Changes:

@@ -41,7 +41,7 @@ def curves_by_step(axes: Axes, label: str, results: Results) -> None:
 
 
 def shares_axis(axes: Axes, label: str, whole: bool = True) -> None:
-    """Shares as per cent, all of [0, 1] or what is there."""
+    """An axis of shares in per cent: all of [0, 1], or the range of the data."""
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=None))
     axes.set_ylabel(label)
     if whole:
@@ -119,7 +119,7 @@ class Chart:
 
     @property
     def small(self) -> bool:
-        """Does it belong into a row of many?"""
+        """Whether four of these charts share a row."""
         return self.size[0] < PANEL[0] / 1.5
 
 

@@ -61,7 +61,7 @@ def figures(evaluations: Sequence[Results]) -> Table:
 
 def tables(evaluations: Sequence[Results], settings: Settings) -> list[Table]:
     """The figures of every evaluation, by the measures of `MEASURES` where all have them, and what differs."""
-    found = []
+    by_measure = []
     for key in shared_measures(evaluations):
         name, form = MEASURES[key]
         rows = []
@@ -69,17 +69,19 @@ def tables(evaluations: Sequence[Results], settings: Settings) -> list[Table]:
             values = results[key][0], at_trained(results, key), results[key][-1]
             rows.append([letter(index), results["run"], *(format(value, form) for value in values)])
         columns = ("", "run", "at step 1", "at the trained step", "at the last step")
-        found.append(Table(name, columns, rows, left=(0, 1)))
-    found = found or [figures(evaluations)]
-    return [table for table in (*found, differences(evaluations, settings)) if table.rows]
+        by_measure.append(Table(name, columns, rows, left=(0, 1)))
+    by_measure = by_measure or [figures(evaluations)]
+    return [table for table in (*by_measure, differences(evaluations, settings)) if table.rows]
 
 
 def differences(evaluations: Sequence[Results], settings: Settings) -> Table:
     """A row for everything that is not alike in all runs: facts of the evaluations, then settings of the runs."""
     facts = {key: [results.get(key, ...) for results in evaluations] for key in FACTS}
-    values = facts | {key: found for key, found in settings.items() if key not in facts}  # "auto" says less than a fact
-    unlike = {key: found for key, found in values.items() if any(value != found[0] for value in found)}
-    rows = [[printable(key), _by_value(found)] for key, found in unlike.items()]
+    values = facts | {
+        key: of_runs for key, of_runs in settings.items() if key not in facts
+    }  # "auto" says less than a fact
+    unlike = {key: of_runs for key, of_runs in values.items() if any(value != of_runs[0] for value in of_runs)}
+    rows = [[printable(key), _by_value(of_runs)] for key, of_runs in unlike.items()]
     return Table("what differs", ("setting", "in runs"), rows, left=(0, 1))
 
 
@@ -103,18 +105,18 @@ def _text(value: Any) -> str:
 def alike(evaluations: Sequence[Results]) -> str:
     """What all evaluations have in common, in a line: '2 runs: split test, puzzles 1,000, checkpoint_step 800'."""
     keys = ("dataset", "split", "puzzles", "checkpoint_step", "parameters", "precision")
-    found = [f"{key} {_text(evaluations[0][key])}" for key in keys if len({r.get(key) for r in evaluations}) == 1]
-    return f"{len(evaluations)} runs: {', '.join(found)}"
+    facts = [f"{key} {_text(evaluations[0][key])}" for key in keys if len({r.get(key) for r in evaluations}) == 1]
+    return f"{len(evaluations)} runs: {', '.join(facts)}"
 
 
 def notes_on(evaluations: Sequence[Results]) -> list[str]:
     """Warnings about an unfair comparison."""
     notes = []
-    mend = "no fair comparison: evaluate.py RUN data=DIR name=NAME for each on one set, then compare --name NAME"
+    fix = "no fair comparison: evaluate.py RUN data=DIR name=NAME for each on one set, then compare --name NAME"
     for key, what in (("dataset", "sets"), ("split", "splits"), ("puzzles", "numbers of puzzles")):
         seen = sorted({str(results[key]) for results in evaluations})
         if len(seen) > 1:
-            notes.append(f"different {what}: {', '.join(seen)}; {mend}")
+            notes.append(f"different {what}: {', '.join(seen)}; {fix}")
     digests: dict[str, set[str]] = {}
     for results in evaluations:
         if results.get("fingerprint"):
@@ -158,10 +160,10 @@ def charts(evaluations: Sequence[Results]) -> list[Chart]:
 def write_comparison(folder: Path, evaluations: Sequence[Results], settings: Settings) -> None:
     """comparison.json, .png and .html in `folder`; `settings` are those in which the runs differ."""
     unlike = {key: [None if value is ... else value for value in values] for key, values in settings.items()}
-    together = {"evaluations": list(evaluations), "differences": unlike}
-    (folder / "comparison.json").write_text(json.dumps(together, indent=2) + "\n", encoding="utf-8")
-    found = charts(evaluations)
-    save_png(found, folder / "comparison.png")
+    content = {"evaluations": list(evaluations), "differences": unlike}
+    (folder / "comparison.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    plots = charts(evaluations)
+    save_png(plots, folder / "comparison.png")
     shown = tables(evaluations, settings)
-    page = comparison_page(alike(evaluations), shown, found, notes_on(evaluations))
+    page = comparison_page(alike(evaluations), shown, plots, notes_on(evaluations))
     (folder / "comparison.html").write_text(page, encoding="utf-8")

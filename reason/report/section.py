@@ -24,7 +24,7 @@ Charts = Callable[[Results], "Sequence[Chart]"]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text."""
+    """A table of texts."""
 
     title: str
     columns: Sequence[str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -78,11 +78,11 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
         / (_default_name(directory, steps, config, changes) if name is None else plain_name(name, "name"))
     )
     refuse_other_files(folder, "an evaluation")
-    there = directory
+    before = directory
     with contextlib.suppress(FileNotFoundError, ConfigError, LookupError, TypeError):  # no file, or a damaged one
-        there = str(read_json(folder / "results.json")["dataset"])
-    if Path(there).resolve() != Path(directory).resolve():
-        raise ConfigError(f"{folder} holds an evaluation on {there}; type name=NAME for this one, on {directory}")
+        before = str(read_json(folder / "results.json")["dataset"])
+    if Path(before).resolve() != Path(directory).resolve():
+        raise ConfigError(f"{folder} holds an evaluation on {before}; type name=NAME for this one, on {directory}")
     folder.parent.mkdir(parents=True, exist_ok=True)  # fails before the work where nothing can be written
     with joined(device) as world:
         share = -(-min(len(data), settings.limit or len(data)) // world.size)
@@ -92,23 +92,17 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
             compile_networks(trained.model, setting="evaluation.compile")
         evaluator = replace(evaluator, progress=world.first, world=world, fill=compiled)
         consumers = consumers_of(evaluator)
-        others = config.data.directories[1:]
-        first = f"read on {directory}; the run was trained on {', '.join(others)} as well: data=DIR" if others else ""
-        puzzle, kept = evaluator.puzzle, {"train", settings.split} & {*splits_of(directory)}
-        notes = puzzle.notes({name: read_split(directory, name)[1].labels for name in kept}) if puzzle else []
-        unread = idle_lines(changes, idle(config), "this evaluation")
-        held = own.ema.of_start(trained.step) if trained.weights == "ema" else 0
-        mend = "evaluation.weights=raw, or train with ema.warmup=true"
-        lag = f"averaged weights still hold {held:.0%} of the start: {mend}" if held > 0.05 else ""
-        for line in (first, lag, *notes, *unread, *reasons, *(consumer.cost for consumer in consumers)):
-            if world.first and line:
+        share_of_start = own.ema.of_start(trained.step) if trained.weights == "ema" else 0
+        costs = [consumer.cost for consumer in consumers if consumer.cost]
+        for line in (*_notices(evaluator, config, changes, share_of_start), *reasons, *costs):
+            if world.first:
                 print(line)
         if compiled:
             evaluator.warm_up()
-        found = evaluate(evaluator, consumers)
-    if not found:
+        measured = evaluate(evaluator, consumers)
+    if not measured:
         return {}, folder
-    chosen = leaves(config.model_dump(mode="json"))
+    values = leaves(config.model_dump(mode="json"))
     results = {
         "run": run.resolve().name,
         "preset": config.name,
@@ -122,15 +116,29 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
         "parameters": trained.model.parameter_count(),
         "precision": trained.model.computes_in,
         "device": str(device),
-        "puzzles_per_second": found["puzzles"] / found["seconds"],
+        "puzzles_per_second": measured["puzzles"] / measured["seconds"],
         "version": __version__,
-        "settings": {key: chosen[key] for key in chosen if key in changes or key == "evaluation.compile"},
-        **found,
+        "settings": {key: values[key] for key in values if key in changes or key == "evaluation.compile"},
+        **measured,
         "training": training_curve(run),
     }
     with replaced_folder(folder, "an evaluation") as scratch:
         write_report(scratch, results)
     return results, folder
+
+
+def _notices(evaluator: Evaluator, config: Config, changes: Changes, share_of_start: float) -> Iterator[str]:
+    """What a reader of the results should know; share_of_start: of the initial weights in the averaged ones."""
+    directory, *others = config.data.directories
+    if others:
+        yield f"read on {directory}; the run was trained on {', '.join(others)} as well: data=DIR"
+    if share_of_start > 0.05:
+        fix = "evaluation.weights=raw, or train with ema.warmup=true"
+        yield f"averaged weights still hold {share_of_start:.0%} of the start: {fix}"
+    if evaluator.puzzle is not None:
+        splits = {"train", config.evaluation.split} & {*splits_of(directory)}
+        yield from evaluator.puzzle.notes({name: read_split(directory, name)[1].labels for name in splits})
+    yield from idle_lines(changes, idle(config), "this evaluation")
 
 
 def _written_to(run: Path) -> Path:

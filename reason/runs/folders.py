@@ -20,14 +20,14 @@ LISTING = ".written.json"
 
 
 @contextlib.contextmanager
-def new_path(out: Path, mend: str) -> Iterator[Path]:
+def new_path(out: Path, fix: str) -> Iterator[Path]:
     """A path of the same name in a scratch folder; what the block leaves there becomes `out` when it ends well.
 
-    Where `out` is there already, a ConfigError ends with `mend`.
+    Where `out` is there already, a ConfigError ends with `fix`.
     """
     place = Path(os.path.abspath(out))  # ".." does not name a file
     if os.path.lexists(place):
-        raise ConfigError(f"{out} is there already; {mend}")
+        raise ConfigError(f"{out} is there already; {fix}")
     with scratch_beside(place) as scratch:
         yield scratch / place.name
         (scratch / place.name).rename(place)
@@ -57,11 +57,11 @@ def refuse_other_files(folder: Path, what: str) -> None:
     if not os.path.lexists(folder):
         return
     if folder.is_symlink() or not folder.is_dir():
-        raise ConfigError(f"{folder} is no folder; name another for {what}")
+        raise ConfigError(f"{folder} is not a folder; name another for {what}")
     ours = _written(folder)
     stranger = next((name for name in _files(folder) if name not in ours), None)
     if stranger is not None:
-        raise ConfigError(f"{folder} holds {stranger}, which is no part of {what}; move it, or name another folder")
+        raise ConfigError(f"{folder} holds {stranger}, which is not a part of {what}; move it, or name another folder")
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -82,5 +82,5 @@ def plain_name(name: str, what: str) -> str:
     """The name; ConfigError where it is empty, hidden or too long, or a way out of the folder that it is in."""
     too_long = len(os.fsencode(name)) > 200  # files next to it have longer names
     if not name or name.startswith(".") or "/" in name or os.sep in name or too_long or has_controls(name):
-        raise ConfigError(f"{what}={printable(name[:200])} is no plain folder name")
+        raise ConfigError(f"{what}={printable(name[:200])} is not a plain folder name")
     return name

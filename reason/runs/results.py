@@ -68,16 +68,15 @@ def compared(results: Any) -> dict[str, Any]:
 def settings_of(run: Path, results: dict[str, Any]) -> dict[str, Any]:
     """{"section.key": value} that an evaluation had: of its run's config.json, with what was changed on top.
 
-    A model of the package has its config there. Empty where there is none: the file may be of another version, or of
-    anyone.
+    A model of the package has its config there. Empty without one: the file may be of another version, or of anyone.
     """
     if not (run / "config.json").exists() and run.name in pretrained_models():
         run = FOLDER / run.name
     try:
-        found = leaves(read_json(run / "config.json")["config"])
+        settings = leaves(read_json(run / "config.json")["config"])
     except (OSError, ConfigError, KeyError, TypeError, AttributeError):
         return {}
-    return found | results["settings"]
+    return settings | results["settings"]
 
 
 def training_curve(run: Path) -> dict[str, list[list[float]]]:

@@ -1,4 +1,4 @@
-"""The sets that a run trains on: made where they are missing, read, told apart by their SHA-256."""
+"""The sets that a run trains on: made where they are missing, read, and identified by their SHA-256."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
         if data.groups == 0:
             there = ", ".join(splits_of(data.directory))
             raise ConfigError(f"{data.directory} has an empty train split (splits: {there})")
-        # Almost every set is told by its first examples; a large one is read to its end only where these score nothing.
+        # The first examples are enough of almost every set; a large one is read to its end only if these score nothing.
         if not any(len(data.scored_examples(count)) for count in (min(len(data), AT_ONCE), len(data))):
             raise ConfigError(
                 f"{data.directory}: no label of the train split is scored (each is {IGNORE} or ignore_label_id "
@@ -117,9 +117,9 @@ def refuse_unread(config: Config, data: PuzzleData) -> None:
 def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:
     """The validation splits, which choose the best checkpoint, on the device; none where a set has none."""
     puzzles = config.training.monitor.puzzles
-    watched = [data for data in sets.parts if puzzles and "validation" in splits_of(data.directory)]
-    found = [PuzzleData(data.directory, "validation", data.device) for data in watched]
-    return [data for data in found if len(data.scored_examples(min(len(data), puzzles)))]
+    sets_watched = [data for data in sets.parts if puzzles and "validation" in splits_of(data.directory)]
+    splits = [PuzzleData(data.directory, "validation", data.device) for data in sets_watched]
+    return [data for data in splits if len(data.scored_examples(min(len(data), puzzles)))]
 
 
 def fingerprints(trainer: Trainer) -> dict[str, str]:
@@ -127,11 +127,11 @@ def fingerprints(trainer: Trainer) -> dict[str, str]:
 
     By their names: "train", "train 2" of a second set, "validation".
     """
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for data in (*trainer.data.parts, *(trainer.monitor.sets if trainer.monitor is not None else ())):
-        before = sum(name.split()[0] == data.split for name in found)
-        found[f"{data.split} {before + 1}" if before else data.split] = data.fingerprint
-    return found
+        before = sum(name.split()[0] == data.split for name in digests)
+        digests[f"{data.split} {before + 1}" if before else data.split] = data.fingerprint
+    return digests
 
 
 def refuse_other_set(trainer: Trainer, recorded: object) -> None:
@@ -139,8 +139,8 @@ def refuse_other_set(trainer: Trainer, recorded: object) -> None:
     present = fingerprints(trainer)
     if present == recorded:
         return
-    was = recorded if isinstance(recorded, dict) else {}
-    other = next((split for split in sorted({*present, *was}) if present.get(split) != was.get(split)), "train")
+    before = recorded if isinstance(recorded, dict) else {}
+    other = next((split for split in sorted({*present, *before}) if present.get(split) != before.get(split)), "train")
     raise ConfigError(
         f"{trainer.data.directory} is not the set that {trainer.run} was started with, or its {other} split "
         "has changed since; name that one with data=DIR"

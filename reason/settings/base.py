@@ -16,7 +16,7 @@ PLAIN = r"^\w[\w.-]{0,99}$"  # the name of a folder, and no way out of it
 
 
 class Mark(Enum):
-    """When a setting may differ from the one in training."""
+    """When a setting may differ from its value in training."""
 
     RESUMABLE = "may change when a run is resumed: the same numbers are computed, up to rounding"
     READABLE = "may change when a trained model is read"
@@ -45,13 +45,13 @@ class Need(NamedTuple):
 
     met: bool
     what: str
-    mend: str = ""  # the fix: the setting to type
+    fix: str = ""  # the setting to type
 
 
-def require(met: bool, setting: str, what: str, *mends: str) -> None:
-    """Raise ConfigError unless a need of a setting is met: `section.key=value` needs `what`; type one of `mends`."""
+def require(met: bool, setting: str, what: str, *fixes: str) -> None:
+    """Raise ConfigError unless a need of a setting is met: `section.key=value` needs `what`; type one of `fixes`."""
     if not met:
-        raise ConfigError(f"{setting} needs {what}, which this config lacks: type {', or '.join(filter(None, mends))}")
+        raise ConfigError(f"{setting} needs {what}, which this config lacks: type {', or '.join(filter(None, fixes))}")
 
 
 class BaseConfig(BaseModel):

@@ -30,7 +30,7 @@ class LoopsConfig(BaseConfig):
 
     @property
     def typical(self) -> int:
-        """The T that a run is said to be trained for."""
+        """The T that counts as the number of trained loops."""
         return self.count
 
     @property
@@ -77,7 +77,7 @@ class RolloutConfig(TabledConfig):
 
     @classmethod
     def fields_of(cls, name: str, section: type[BaseConfig]) -> dict[str, tuple[Any, Any]]:
-        """A section."""
+        """The section as one setting."""
         return {name: (section, section())}
 
     @model_validator(mode="after")

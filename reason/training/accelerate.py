@@ -44,15 +44,15 @@ def accelerator(config: ModelConfig, computed: Dtypes, device: torch.device) -> 
 
 
 def lacking(config: ModelConfig, computed: Dtypes, device: torch.device) -> str:
-    """Why no accelerator computes the model."""
+    """The reasons why no accelerator computes the model."""
     reasons = [each.lacks(config, computed, device) for each in ACCELERATORS.values()]
     return "; ".join(filter(None, reasons)) or f"kernels are an extension; {installed()}"
 
 
 def accelerate(model: Reasoner, config: ModelConfig, computed: Dtypes, device: torch.device) -> None:
     """Install the accelerator of a model, if there is one."""
-    if (found := accelerator(config, computed, device)) is not None:
-        found.install(model)
+    if (chosen := accelerator(config, computed, device)) is not None:
+        chosen.install(model)
 
 
 def inductor_works(device: torch.device) -> bool:
@@ -67,7 +67,7 @@ def inductor_works(device: torch.device) -> bool:
 def compile_networks(model: Reasoner, backend: str = "inductor", setting: str = "training.compile") -> None:
     """Compile every network call, in place, which `setting` asks for. A graph break is an error (fullgraph).
 
-    On a CPU that is no faster in bfloat16, products are in float32.
+    On a CPU where bfloat16 is not faster, products are in float32.
     """
     device = next(model.parameters()).device
     if backend == "inductor" and not inductor_works(device):

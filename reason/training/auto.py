@@ -25,7 +25,7 @@ def choices(config: Config) -> Changes:
 
 
 def resolve(config: Config, shapes: list[Shape], device: torch.device) -> tuple[Config, list[str]]:
-    """Choose `model.fused` and `training.compile` where the config leaves them open; lines worth telling.
+    """Choose `model.fused` and `training.compile` where the config leaves them open; messages about the choice.
 
     model.fused: true where an accelerator computes the steps; elsewhere it stays auto, so that another machine may.
     training.compile: none where an accelerator does, else inductor for a long training.
@@ -34,10 +34,10 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device) -> tuple[
     written = max(config.model.written(shape) for shape in shapes) * config.rollout.loops.typical
     steps = training.steps * config.rollout.grad_steps * training.batch_size
     config, reasons = _compiling(config, "training.compile", steps * written, device)
-    found = accelerator(config.model, computed, device)
-    if fused(config.model) == "auto" and found is not None:
+    chosen = accelerator(config.model, computed, device)
+    if fused(config.model) == "auto" and chosen is not None:
         config = derive(config, {"model.fused": True})
-    if fused(config.model) is True and found is None:
+    if fused(config.model) is True and chosen is None:
         raise ConfigError(f"model.fused=true: {lacking(config.model, computed, device)}; type model.fused=false")
     return config, reasons
 
@@ -57,8 +57,8 @@ def _compiling(config: Config, setting: str, written: float, device: torch.devic
     if leaves(config.model_dump())[setting] != "auto":
         return config, []
     compiled, reasons = "none", []
-    found = accelerator(config.model, dtypes(config.training.precision, device), device)
-    if found is None and written >= LONG.get(device.type, float("inf")):
+    chosen = accelerator(config.model, dtypes(config.training.precision, device), device)
+    if chosen is None and written >= LONG.get(device.type, float("inf")):
         works = inductor_works(device)
         compiled = "inductor" if works else "none"
         slow = "torch.compile makes no code here (it needs a C++ compiler): slower"

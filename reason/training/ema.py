@@ -49,12 +49,12 @@ class Ema:
     def in_place(self) -> Iterator[None]:
         """Swap the averages in for the weights within the block, and the weights back after it, bit for bit."""
         weights = [*self._source.values()]
-        own = [weight.clone() for weight in weights]
+        before = [weight.clone() for weight in weights]
         torch._foreach_copy_(weights, [*self._average.values()])
         try:
             yield
         finally:
-            torch._foreach_copy_(weights, own)
+            torch._foreach_copy_(weights, before)
 
     def state_dict(self) -> dict[str, Tensor]:
         """The averaged weights by parameter name."""

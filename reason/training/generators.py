@@ -52,7 +52,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 
 def random_states(device: torch.device, world: World) -> list[dict[str, Tensor]]:
-    """`random_state` of every process."""
+    """The `random_state` of every process."""
     every = {name: world.gather(state[None]) for name, state in random_state(device).items()}  # (processes, bytes)
     return [{name: states[rank] for name, states in every.items()} for rank in range(world.size)]
 

@@ -83,17 +83,17 @@ class MetricsLog:
 
 
 def read_metrics(run: Path | str) -> list[dict[str, Any]]:
-    """The lines of a run's metrics.jsonl; what is no JSON object with a step, as a line cut by a kill, is left out."""
+    """The records of a run's metrics.jsonl; a line that is not an object with a step, such as a cut one, is skipped."""
     path = Path(run) / "metrics.jsonl"
     if not path.exists():
         return []
-    found = []
+    records = []
     for line in path.read_bytes().split(b"\n")[:-1]:
         with contextlib.suppress(ValueError, RecursionError):
             record = json.loads(line)
             if isinstance(record, dict) and isinstance(record.get("step"), int):
-                found.append(record)
-    return found
+                records.append(record)
+    return records
 
 
 class Meters:

@@ -51,7 +51,7 @@ class Supervision(NamedTuple):
 
 
 class Trainer:
-    """Everything that changes while a run trains."""
+    """The state of a training: everything that changes while a run trains."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
 class OptimizerConfig(BaseConfig):
-    """How weights move."""
+    """The optimizer, its learning rates and its schedule."""
 
     kind: Literal["adam-atan2", "adam-atan2-outside", "adamw", "muon"] = Field(
         "adam-atan2",
@@ -131,7 +131,7 @@ class AdamAtan2(torch.optim.Optimizer):
 
 
 def subtract(weights: list[Tensor], updates: list[Tensor], rate: float | Tensor) -> None:
-    """p ← p − rate · update. A tensor is no `alpha` of torch's functions; with a number their sum is rounded once."""
+    """p ← p − rate · update. A number as `alpha` rounds product and sum once; `alpha` cannot be a tensor."""
     if isinstance(rate, Tensor):
         torch._foreach_sub_(weights, torch._foreach_mul(updates, rate))
     else:
@@ -227,7 +227,7 @@ def matrices_of(model: Reasoner) -> set[nn.Parameter]:
 
 
 class Optimizers:
-    """All that moves weights: one step, one schedule, one state."""
+    """The optimizer of the weights and sign-SGD of the puzzle embeddings, with one schedule and one state."""
 
     def __init__(self, model: Reasoner, config: OptimizerConfig, scaling: LossScaling | None = None):
         self.config = config

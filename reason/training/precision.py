@@ -37,13 +37,13 @@ def dtypes(precision: Precision, device: torch.device) -> Dtypes:
         return Dtypes(torch.float32, None if fast == torch.float32 else fast)
     amp, half = precision.startswith("amp-"), precision.removeprefix("amp-")
     if half == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
-        mend = precision.replace("bf16", "fp16")
+        fix = precision.replace("bf16", "fp16")
         raise ConfigError(
-            f"training.precision={precision}: {torch.cuda.get_device_name(device)} has no bf16; type {mend}"
+            f"training.precision={precision}: {torch.cuda.get_device_name(device)} has no bf16; type {fix}"
         )
     if half == "fp16" and device.type == "mps":
-        mend = precision.replace("fp16", "bf16")
-        raise ConfigError(f"training.precision={precision}: no loss scaling on Apple's GPUs; type {mend} or fp32")
+        fix = precision.replace("fp16", "bf16")
+        raise ConfigError(f"training.precision={precision}: no loss scaling on Apple's GPUs; type {fix} or fp32")
     return Dtypes(torch.float32, _DTYPES[half]) if amp else Dtypes(_DTYPES[half])
 
 
@@ -112,7 +112,7 @@ class LossScaling:
         return {"skipped_steps": self.skipped, "loss_scale": self.scaler.get_scale()} if self.enabled else {}
 
     def state_dict(self) -> dict[str, Any]:
-        """The scale, its growth, the count."""
+        """The state of the scale, and the count of skipped steps."""
         return {"scaler": self.scaler.state_dict(), "skipped": self.skipped}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -27,11 +27,11 @@ def save(trainer: Trainer, log: MetricsLog | None = None) -> None:
     weights, ema = trainer.model.state_dict(), None if trainer.ema is None else trainer.ema.state_dict()
     _refuse_infinite(trainer, weights, ema or {})
     trainer.log_position = 0 if log is None else log.sync()  # where a later call continues
-    held = _snapshot(trainer)  # by every process: it gathers
+    snapshot = _snapshot(trainer)  # by every process: it gathers
     if trainer.world.first:
         best = None if trainer.best is None else trainer.best.step
         keep = trainer.config.training.keep_checkpoints
-        checkpoint.save_checkpoint(trainer.run, trainer.step, weights, ema, held, keep, best)
+        checkpoint.save_checkpoint(trainer.run, trainer.step, weights, ema, snapshot, keep, best)
     trainer.saved = trainer.step
 
 
@@ -41,9 +41,9 @@ def restore(trainer: Trainer, folder: Path) -> None:
     ConfigError where it was made on another kind of device, in another type, with another config or version.
     """
     try:
-        held = checkpoint.unpack(read_json(folder / "state.json"), load_file(folder / "state.safetensors"))
-        _refuse_other(trainer, folder, held)
-        _restore(trainer, folder, held)
+        saved = checkpoint.unpack(read_json(folder / "state.json"), load_file(folder / "state.safetensors"))
+        _refuse_other(trainer, folder, saved)
+        _restore(trainer, folder, saved)
     except KeyError as error:
         raise ConfigError(
             f"{folder} lacks {error}, so another version wrote it; go on with that version, or evaluate it here"

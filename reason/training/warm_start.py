@@ -24,19 +24,19 @@ def moved(
     this model has start at zero, so the model begins as the run's network, which does not see that constraint.
     """
     here = {constraint: part for part, constraint in has.items()}
-    kept: dict[str, Tensor] = {}
+    result: dict[str, Tensor] = {}
     mixers = set()
     for name, tensor in weights.items():
         part = _MESSAGES.match(name)
         if part is None or part["messages"] not in had:
-            kept[name] = tensor
+            result[name] = tensor
             continue
         mixers.add(part["mixer"])
         if (constraint := had[part["messages"]]) in here:
-            kept[f"{part['mixer']}.{here[constraint]}.{part['rest']}"] = tensor
+            result[f"{part['mixer']}.{here[constraint]}.{part['rest']}"] = tensor
     for name, tensor in own.items():
         part = _MESSAGES.match(name)
-        if name not in kept and part is not None and part["messages"] in has and part["mixer"] in mixers:
+        if name not in result and part is not None and part["messages"] in has and part["mixer"] in mixers:
             last = part["rest"] in ("weight", "answer.weight")  # matrix of these messages
-            kept[name] = torch.zeros_like(tensor) if last else tensor
-    return kept
+            result[name] = torch.zeros_like(tensor) if last else tensor
+    return result

@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class World:
-    """This process alone: every collective returns its argument. `reason.extensions.torchrun` has that of several."""
+    """One process: every collective returns its argument. The extension torchrun has a subclass for several."""
 
     rank: int = 0
     size: int = 1

@@ -62,7 +62,7 @@ WRONG = {
     "no preset": ("train", "one preset is needed, got none; try: python train.py sudoku-6x6"),
     "unknown preset": ("train sudoku6x6", "did you mean sudoku-6x6?"),
     "the name of a family": ("train cmm", "`reason presets cmm-` lists the 82"),
-    "an option for a setting": ("train sudoku-4x4 --lr 1e-4", "--lr is no option; did you mean optimizer.lr=…?"),
+    "an option for a setting": ("train sudoku-4x4 --lr 1e-4", "--lr is not an option; did you mean optimizer.lr=…?"),
     "an option misspelt": ("train sudoku-4x4 --max_steps 8", "did you mean --max-steps?"),
     "an option's bad value": ("train sudoku-4x4 --max-steps many", "invalid int value: 'many'"),
     "missing set": ("train sudoku-4x4 data=nowhere", "no dataset at nowhere; make one like the preset's with `python"),

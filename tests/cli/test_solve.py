@@ -171,7 +171,7 @@ def test_a_maze_is_tried_under_its_eight_turns(monkeypatch, runs):
 
 WRONG = {
     "too short": ("sudoku", "123", "3 cells, [3] by line; type the 4x4 = 16 of a board of sudoku"),
-    "foreign": ("sudoku", "x" * 16, "'x' in line 1 is no cell of sudoku; its cells are '.12340_*?·'"),
+    "foreign": ("sudoku", "x" * 16, "'x' in line 1 is not a cell of sudoku; its cells are '.12340_*?·'"),
     "clash": ("sudoku", "1..1 .... .... ....", "the puzzle contradicts itself: row 1 of the question holds 1 twice"),
     "walled in": ("maze", "S#..\n##..\n....\n...G", "contradicts itself: no path leads from S to G"),
     "no sum": ("sum", "12*3", "'12*3' is not a sum; type whole numbers with + between them, as 12+34="),

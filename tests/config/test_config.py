@@ -1,4 +1,4 @@
-"""Overrides and their errors: value, reason, mend."""
+"""Overrides and their errors: value, reason, fix."""
 
 import json
 

@@ -194,8 +194,8 @@ def test_walls_between_cells_become_cells(text):
 @pytest.mark.parametrize(("text", "words"), [
     ("+--+--+\n|S    |\n+--+  +\n|G    |\n", "line 4 of the maze"),  # without its last line
     ("+--+--+\n|S    |\n+- +  +\n|G    |\n+--+--+", "line 3 of the maze is '\\+- \\+  \\+'"),
-    ("S..\n+--+\n..G", "'\\+' in row 2 is no cell of a maze; walls between"),
-    ("||S.|\n|..|\n|.G|", "'\\|' in row 1 is no cell of a maze"),
+    ("S..\n+--+\n..G", "'\\+' in row 2 is not a cell of a maze; walls between"),
+    ("||S.|\n|..|\n|.G|", "'\\|' in row 1 is not a cell of a maze"),
     ("S....\n....G", "2 rows and 5 columns; at most 4"),
 ])  # fmt: skip
 def test_a_drawing_that_is_half_read_is_refused(text, words):

@@ -8,7 +8,7 @@ import torch
 from reference import silu
 
 from datasets_gen.sudoku import Sudoku
-from reason.nn.geometry import Geometry, factored, incidence, pooling
+from reason.nn.geometry import Geometry, incidence, pooling
 from reason.nn.groups import GroupMixer
 from reason.nn.local import LocalMixer
 from reason.nn.rope import rotary_2d_table
@@ -60,31 +60,3 @@ def test_rotary_2d_angles_are_those_of_row_and_column(base, slow):
     angles = torch.tensor([[row, slow * row, column, slow * column] * 2 for row, column in places])
     table = rotary_2d_table((2, 3), 8, base, prefix=2)
     torch.testing.assert_close(table, torch.stack([angles.cos(), angles.sin()]))
-
-
-@pytest.mark.parametrize("size", [4, 6, 9])
-def test_sums_over_axes_are_the_messages_of_every_group(size):
-    structure, width, inner, symbols = Sudoku(size).structure, 3, 2, 5
-    assert structure.grid is not None
-    groups = [structure.partition(name) for name in structure.groups]
-    by_axes = factored(structure.grid, groups)
-    assert by_axes is not None
-    member = incidence(groups).astype(np.float64)
-    pool, spread = torch.from_numpy(pooling(member)), torch.from_numpy(member.T.copy())
-    mixer = GroupMixer(width, inner, len(groups)).double()
-    relations = (size,) * 3
-    geometry = Geometry(pool=pool, spread=spread, relations=relations, axes=by_axes[0], kept_axes=by_axes[1])
-    z = torch.randn(size**2 * symbols, 2, width, dtype=torch.float64)
-    y = torch.randn(size**2 * symbols, 2, 2 * inner, dtype=torch.float64)
-    wanted = mixer._from_groups(y, z, pool, spread, relations)
-    torch.testing.assert_close(mixer._summed(y, z, geometry), wanted, atol=1e-12, rtol=0)
-
-
-def test_partitions_that_are_no_aligned_blocks_have_no_axes():
-    row = np.arange(16).reshape(4, 4) // 4
-    assert factored((4, 4), [row]) == ((4, 4), ((0,),))
-    assert factored((4, 4), [row, row[::-1]]) is None  # numbered from below
-    jigsaw = np.array([[0, 0, 0, 1], [0, 1, 1, 1], [2, 2, 2, 3], [2, 3, 3, 3]])
-    assert factored((4, 4), [jigsaw]) is None
-    two, three = np.indices((6, 6))[0] // 2, np.indices((6, 6))[0] // 3
-    assert factored((6, 6), [two, three]) is None  # neither height divides the other

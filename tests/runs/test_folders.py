@@ -39,28 +39,47 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"out", *others}
 
 
-def test_what_is_not_ours_is_not_replaced(tmp_path):
-    for name, foreign in (("a", "notes.txt"), ("b", "deep/notes.txt"), ("c", ".hidden")):
-        write(tmp_path / name, a="1")
-        (tmp_path / name / foreign).write_text("mine")
+def test_of_two_writers_at_once_one_is_whole(tmp_path):
+    """Each has a folder of its own: the later report replaces the earlier one, the later set is refused."""
+    with replaced_folder(tmp_path / "out", "a report") as scratch:
+        write(tmp_path / "out", a="early")
+        (scratch / "b.txt").write_text("late")
+    with contextlib.suppress(OSError), atomic_directory(tmp_path / "set") as scratch:
+        with atomic_directory(tmp_path / "set") as other:
+            (other / "a.txt").write_text("early")
+        (scratch / "b.txt").write_text("late")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"b.txt", LISTING}
+    assert [path.name for path in (tmp_path / "set").iterdir()] == ["a.txt"]
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "set"}
+    with pytest.raises(DatasetError, match="is not empty"), atomic_directory(tmp_path / "set"):
+        pass
+
+
+@pytest.mark.parametrize("foreign", ["notes.txt", "deep/notes.txt", ".hidden"])
+def test_what_is_not_ours_is_not_replaced(foreign, tmp_path):
+    write(tmp_path / "out", a="1")
+    (tmp_path / "out" / foreign).write_text("mine")
+    before = snapshot(tmp_path / "out")
+    with pytest.raises(ConfigError, match=f"out holds {foreign}, which is not a part of a report"):
+        write(tmp_path / "out", a="2")
+    assert snapshot(tmp_path / "out") == before
+
+
+def test_a_folder_of_other_things_and_a_file(tmp_path):
     (tmp_path / "set").mkdir()
     (tmp_path / "set/results.json").write_text("{}")  # not every file of that name is ours
     (tmp_path / "file").write_text("mine")
     (tmp_path / "link").symlink_to("set")
-    before = snapshot(tmp_path)
-    for name in ("a", "b", "c", "set", "file", "link"):
-        with pytest.raises(ConfigError, match=r"no part of a report|is no folder; name another for"):
-            write(tmp_path / name, a="2")
-    with pytest.raises(DatasetError, match="is not empty"), atomic_directory(tmp_path / "set"):
-        pass
-    assert snapshot(tmp_path) == before
+    for name in ("set", "file", "link"):
+        with pytest.raises(ConfigError, match=r"not a part of a report|is not a folder; name another for"):
+            write(tmp_path / name, a="1")
     (tmp_path / "empty").mkdir()
     write(tmp_path / "empty", a="1")
 
 
 def test_names_are_names():
     for name in ("", ".", "..", "../x", "a/b", ".hidden", "a\x1b[0m", "x" * 300):
-        with pytest.raises(ConfigError, match="is no plain folder name"):
+        with pytest.raises(ConfigError, match="is not a plain folder name"):
             plain_name(name, "name")
 
 
@@ -71,8 +90,8 @@ def test_commands_keep_what_is_not_theirs(half, here):
     (half / "evaluation/mine/notes.txt").write_text("mine")
     (here / "table/notes.txt").write_text("mine")
     before = snapshot(here)
-    refusal(evaluate, "evaluation/mine holds notes.txt, which is no part of an evaluation")
-    refusal(compare, "table holds notes.txt, which is no part of a comparison")
+    refusal(evaluate, "evaluation/mine holds notes.txt, which is not a part of an evaluation")
+    refusal(compare, "table holds notes.txt, which is not a part of a comparison")
     assert main(["compare", "half", "--out", "."]) == 1
     assert snapshot(here) == before
 
@@ -86,3 +105,9 @@ def test_a_model_of_the_package_writes_below_no_run_of_that_name(half, here):
     assert sorted(here.rglob("*")) == before
     assert main(["evaluate", "runs/sudoku-6x6", "steps=1", "name=mine"]) == 0
     refusal("compare sudoku-6x6", "sudoku-6x6 holds no evaluation")
+
+
+def test_a_set_that_gives_no_name_asks_for_one(half, here):
+    make_set("sudoku --size 4 --train 0 --test 4 --seed 1", here / ".set")
+    told = ".set-test-T1 is not a plain folder name for this evaluation; type name=NAME"
+    refusal("evaluate half data=.set steps=1", told)

@@ -74,7 +74,7 @@ class Boards(Consumer):
     place = 100
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """boards.json."""
+        """The content of boards.json."""
         evaluator, puzzle = self.evaluator, self.evaluator.puzzle
         assert puzzle is not None
         solved, failed = examples_of(seen["exact"], SHOWN)

@@ -56,10 +56,10 @@ class Rules(Consumer):
         """
         if "valid" not in seen:
             return {"valid_by_step": None}
-        found = {"valid_by_step": seen["valid"].mean(1).tolist()}
+        results = {"valid_by_step": seen["valid"].mean(1).tolist()}
         if self._so_far:
-            found["held_by_step"] = np.logical_or.accumulate(seen["valid"]).mean(1).tolist()
-        return found
+            results["held_by_step"] = np.logical_or.accumulate(seen["valid"]).mean(1).tolist()
+        return results
 
 
 def halt_signal(readout: Readout, halting: Halting | None) -> Tensor | None:
@@ -84,7 +84,7 @@ class Signals(Consumer):
         self._kept = StepColumns(self.steps)
 
     def observe(self, record: StepRecord) -> Columns | None:
-        """Keep what a step says of itself."""
+        """Keep residual, loss and halting signal of a step."""
         labels = record.batch.labels
         kept = {
             "residual": -residual(record.before, record.state).float(),

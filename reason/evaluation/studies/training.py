@@ -34,8 +34,8 @@ def _charts(results: Results) -> list[Chart]:
 
     known = [key for key in SHARES if key in curves]
     says = "; ".join(f"{SHARES[key][0]} {_ends(curves[key], share)}" for key in known)
-    found = [Chart("loss", _ends(curves["loss"], number), loss)] if "loss" in curves else []
-    return found + ([Chart("exact while training", says, exact)] if known else [])
+    charts = [Chart("loss", _ends(curves["loss"], number), loss)] if "loss" in curves else []
+    return charts + ([Chart("exact while training", says, exact)] if known else [])
 
 
 def _optimizer_steps(axes: Axes, evaluated: int) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from datasets_gen.structure import Relation
-from reason.context import Context
+from reason.models.base import Context
 from reason.nn.geometry import Geometry
 from reason.nn.groups import GroupMixer
 from reason.nn.linear import Embedding, Linear

@@ -17,8 +17,7 @@ from torch.nn.functional import embedding_bag, one_hot, pad
 from datasets_gen.extensions.declared.linear import DIFFERENT, Sum, linear_form
 from datasets_gen.layout import DatasetError
 from datasets_gen.structure import Relation
-from reason.context import Context
-from reason.models.base import Shape
+from reason.models.base import Context, Shape
 
 SMALL = 9  # whole numbers below it have a feature each
 FEATURES = 4 * SMALL + 4 + 2 + 1  # of `features`

@@ -26,10 +26,9 @@ from datasets_gen.layout import splits_of
 from reason.config.describe import halting_read
 from reason.config.overrides import derive
 from reason.config.schema import Config
-from reason.context import Context
 from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.models.base import Batch, Reasoner
+from reason.models.base import Batch, Context, Reasoner
 from reason.models.layout import IMPOSSIBLE, LaidOut
 from reason.models.states import parts
 from reason.pretrained import CARD

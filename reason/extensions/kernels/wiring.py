@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from reason.context import Context
 from reason.extensions.kernels.library import DTYPES
 from reason.extensions.kernels.step import Step, Wiring
+from reason.models.base import Context
 from reason.models.layout import Layout
 from reason.models.mixing import MixingConfig
 from reason.models.recursion import RecursiveState

@@ -29,8 +29,8 @@ def gated_loops(config: Config) -> Iterator[Need]:
     yield Need("gate" in config.model.heads, "an exit gate", "model.gate=position" * hasattr(config.model, "gate"))
     loops = config.rollout.loops
     read = loops.supervision == "per-loop" and loops.typical >= 3
-    mend = "rollout.loops.count=4 rollout.loops.supervision=per-loop"
-    yield Need(read, "readouts of 3 loops of one backward pass", mend)
+    fix = "rollout.loops.count=4 rollout.loops.supervision=per-loop"
+    yield Need(read, "readouts of 3 loops of one backward pass", fix)
 
 
 def log_exit_distribution(gates: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from reason.context import Context
 from reason.extensions.looped.decoding import generate
 from reason.extensions.looped.layers import (
     NORM_EPS,
@@ -25,7 +24,7 @@ from reason.extensions.looped.layers import (
     StructuredLayer,
     TransformerBlock,
 )
-from reason.models.base import Batch, MapKind, Readout, Shape
+from reason.models.base import Batch, Context, MapKind, Readout, Shape
 from reason.models.layout import LaidOut, masked
 from reason.models.mixing import MIXERS, MixingConfig, Positions, check_mixing, inner_of, mixer_of
 from reason.nn.block import sequence_first
@@ -104,14 +103,14 @@ class LoopedConfig(MixingConfig):
     def check(self, config: Any) -> None:
         """A gate that is trained by itself needs a loss and a run to start from; a readout from loop k on, k loops."""
         if self.only == "gate":
-            mends = "loss.weights.exit_gate=1", "model.only=all"
-            require(config.loss.trains("gate"), "model.only=gate", "a loss that trains an exit gate", *mends)
-            mends = "init_from=RUN", "model.only=all"
-            require(bool(config.init_from), "model.only=gate", "a trained run to start from", *mends)
+            fixes = "loss.weights.exit_gate=1", "model.only=all"
+            require(config.loss.trains("gate"), "model.only=gate", "a loss that trains an exit gate", *fixes)
+            fixes = "init_from=RUN", "model.only=all"
+            require(bool(config.init_from), "model.only=gate", "a trained run to start from", *fixes)
         if isinstance(self.readout, int):
             one, steps = config.rollout.supervision_steps == 1, config.rollout.trained_steps
-            mends = "rollout.supervision_steps=1", "model.readout=norm"
-            require(one, f"model.readout={self.readout}", "puzzles of one supervision step", *mends)
+            fixes = "rollout.supervision_steps=1", "model.readout=norm"
+            require(one, f"model.readout={self.readout}", "puzzles of one supervision step", *fixes)
             what = f"{self.readout} steps of the model in training, and there are {steps}"
             require(steps >= self.readout, f"model.readout={self.readout}", what, f"model.readout={steps}")
 
@@ -223,9 +222,11 @@ class LoopedModel(LaidOut):
             logits = self.layout(context).logits(nn.functional.linear(z, self.tokens.weight.to(z.dtype)), context.mask)
         return Readout(logits, gate=None if self.gate is None else self.gate(z))
 
-    def write_on(self, prompt: Tensor, count: int, steps: int, end: int | None = None) -> Tensor:
-        """Every loop keeps its own keys and values, so no cell is read twice."""
-        return generate(self, prompt, count, steps, end=end).tokens
+    def completed(self, prompt: Tensor, steps: int, end: int | None = None) -> Tensor:
+        """Token 0 is padding. Every loop keeps its own keys and values, so no cell is read twice."""
+        asked = int((prompt != 0).sum())
+        written = generate(self, prompt[None, :asked], len(prompt) - asked, steps, end=end).tokens[0]
+        return torch.cat([prompt[:asked], written, prompt[asked + len(written) :]])
 
     def begun_from(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
         """A stack of n·L layers takes the run's L in turn, n times (Ouro's upcycling; the order is ours).

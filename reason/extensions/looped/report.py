@@ -9,7 +9,7 @@ from reason.extensions.looped.studies.exits import EXITS, ExitGate
 from reason.extensions.looped.studies.perplexity import PERPLEXITY, Perplexity, is_text
 
 CONSUMERS[Perplexity] = is_text
-CONSUMERS[ExitGate] = lambda evaluator: evaluator.heads.gate is not None
+CONSUMERS[ExitGate] = lambda evaluator: getattr(evaluator.model, "gate", None) is not None
 CONSUMERS[Caches] = lambda evaluator: "caches" in evaluator.settings.asked
 CONSUMERS[BlindSpot] = lambda evaluator: "blind_spot" in evaluator.settings.asked
 SECTIONS += [PERPLEXITY, EXITS, CACHES, BLIND_SPOT]

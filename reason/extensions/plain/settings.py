@@ -14,10 +14,9 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from reason.context import Context
 from reason.errors import ConfigError
 from reason.models import FAMILIES, FINDERS, Family
-from reason.models.base import Batch, ModelConfig, Readout, Reasoner, Shape
+from reason.models.base import Batch, Context, ModelConfig, Readout, Reasoner, Shape
 from reason.plugins import IMPORTED
 
 

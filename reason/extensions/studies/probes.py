@@ -12,10 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from reason.context import Context
 from reason.dynamics.integrate import normal_like
 from reason.dynamics.jacobian import Map, estimated_diagonal, jvp
-from reason.models.base import Reasoner, State
+from reason.models.base import Context, Reasoner, State
 from reason.models.states import distance, mapped, norm, parts
 
 LONGEST_PERIOD = 8

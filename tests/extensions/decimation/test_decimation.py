@@ -10,13 +10,12 @@ from evaluators import read, shaken, small
 from torch import Tensor
 
 from reason.config.overrides import override, read_config
-from reason.context import Context
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig, search_of
 from reason.evaluation.evaluator import default_steps
 from reason.extensions.decimation.rule import DECIDED, Decimation
-from reason.models.base import Batch, Readout, Reasoner, Shape
+from reason.models.base import Batch, Context, Readout, Reasoner, Shape
 from reason.rollout import unroll
 
 

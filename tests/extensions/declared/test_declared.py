@@ -286,7 +286,7 @@ TYPED = {
     "kakuro": [
         (8 * "........\n" + "rows: 3 4\ncolumns:", "8 runs in rows and 8 in columns; type their sums"),
     ],
-    "light-up": [("5" + 99 * ".", "'5' in line 1 is no cell of light-up")],
+    "light-up": [("5" + 99 * ".", "'5' in line 1 is not a cell of light-up")],
     "queens": [
         (8 * "........\n" + "foo 3: 1 2", "no relation foo"),
         (8 * "........\n" + "sum_eq_1: 1 99", "type `sum_eq_1: CELL CELL…`, different cells from 0 to 63"),

@@ -20,14 +20,13 @@ from datasets_gen.layout import DatasetError, read_split
 from datasets_gen.puzzles import puzzle_of
 from datasets_gen.structure import Relation, Structure
 from reason.cli import main
-from reason.context import Context
 from reason.data.puzzles import by_relation
 from reason.errors import ConfigError
 from reason.extensions.declared.linear import LinearMixer
 from reason.extensions.declared.presets import sample
 from reason.extensions.declared.sums import LinearConstraints, Sparse, Terms, features, tables
 from reason.models import RecursiveConfig, build_model
-from reason.models.base import Batch, Reasoner, Shape
+from reason.models.base import Batch, Context, Reasoner, Shape
 from reason.nn.geometry import Geometry
 
 KINDS = Path(__file__).parent / "kinds"

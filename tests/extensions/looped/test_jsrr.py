@@ -7,13 +7,12 @@ import torch
 from evaluators import random_batch, shaken
 from reference import full_jacobian
 
-from reason.context import Context
 from reason.dynamics.integrate import normal_like
 from reason.extensions.looped.jsrr import JsrrConfig, jsrr_loss, l2_loss, norm_penalty
 from reason.extensions.looped.model import LoopedConfig, LoopedState
 from reason.losses import LossConfig
 from reason.models import RecursiveConfig, build_model
-from reason.models.base import Shape
+from reason.models.base import Context, Shape
 from reason.models.recursive import RecursiveState
 from reason.rollout import Unroll, first_carry, supervise
 from reason.settings.rollout import RolloutConfig

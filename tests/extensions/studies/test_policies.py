@@ -12,13 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datasets_gen.sudoku import Sudoku
-from reason.context import Context
 from reason.data import PuzzleData
 from reason.extensions.studies import policies as P
 from reason.extensions.studies.difficulty import DIFFICULTY, binned, difficulty
 from reason.extensions.studies.halting import abstention, auc, ece, of_highest
 from reason.extensions.studies.policies import Policy, calibrated, outcome, signals
-from reason.models.base import IGNORE, Batch, Readout
+from reason.models.base import IGNORE, Batch, Context, Readout
 from reason.models.recursive import RecursiveState
 from reason.rollout import StepRecord
 

@@ -9,9 +9,8 @@ from evaluators import random_batch, small
 from losses.test_dynamics_terms import in_a_larger_maze
 from torch import Tensor
 
-from reason.context import Context
 from reason.extensions.studies import probes as P
-from reason.models.base import Readout, Reasoner, Shape
+from reason.models.base import Context, Readout, Reasoner, Shape
 from reason.models.states import precise, residual, rows_of
 
 

@@ -6,12 +6,11 @@ import torch
 from evaluators import evaluator_of, small
 
 from datasets_gen.maze.paths import solve
-from reason.context import Context
 from reason.data import PuzzleData
 from reason.evaluation.evaluator import Accuracy
 from reason.evaluation.studies.by_step import Rules, Signals
 from reason.extensions.studies import restarts as R
-from reason.models.base import Readout
+from reason.models.base import Context, Readout
 
 
 def tries_at(model, data, steps, count, vary, batch_size):
