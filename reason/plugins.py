@@ -118,12 +118,10 @@ def import_asked(arguments: list[str]) -> list[str]:
     return words
 
 
-def require_imports(files: Iterable[str], run: Path) -> None:
-    """Raises ConfigError where a file that a run was made with, perhaps elsewhere now, has not been imported."""
+def missing_import(files: Iterable[str]) -> str | None:
+    """The first of the files that a run was made with, perhaps elsewhere now, that has not been imported."""
     names = {Path(file).name for file in IMPORTED}
-    for file in files:
-        if Path(file).name not in names:
-            raise ConfigError(f"{run} was made with {file}, which may change what is trained: add --import {file}")
+    return next((file for file in files if Path(file).name not in names), None)
 
 
 def own_recipe(word: str) -> Callable[[], object] | None:

@@ -20,7 +20,7 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.files import read_json
 from reason.models import FAMILIES, has_family
-from reason.plugins import ADD_IMPORT, IMPORTED, installed
+from reason.plugins import ADD_IMPORT, installed, missing_import
 from reason.settings.base import BaseConfig
 from reason.settings.base import leaves as leaves
 
@@ -267,9 +267,7 @@ def read_config(path: Path | str) -> Config:
     path, missing = Path(path), None
     try:
         record = read_json(path)
-        config, files = record["config"], [Path(file) for file in record.get("imports", [])]
-        there = {Path(file).name for file in IMPORTED}
-        missing = next((file for file in files if file.name not in there), None)
+        config, missing = record["config"], missing_import(record.get("imports", []))
         return validated(renewed(config))
     except (FileNotFoundError, NotADirectoryError):
         fix = "name a folder that train.py made"

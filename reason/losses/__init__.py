@@ -34,6 +34,7 @@ class Term(NamedTuple):
     section: type[BaseConfig] | None = None  # settings of its own, loss.NAME: the function's last argument
     needs: Callable[[Config], Iterable[Need]] = lambda config: ()  # what it asks of the rest of a config
     trains: str = ""  # the value of a Readout that it trains: q_halt, q_continue, gate
+    convex: bool = False  # LM's weight is multiplied by 1 − λ (STARS eq. 4)
 
 
 TERMS: dict[str, Term] = {  # a term of one's own is one entry more
@@ -114,8 +115,8 @@ class LossConfig(TabledConfig):
 
     @property
     def convex(self) -> list[str]:
-        """The present terms whose λ is taken from LM's weight (STARS eq. 4): their own section has `convex`, true."""
-        return [name for name in self.present if getattr(getattr(self, name, None), "convex", False)]
+        """The present terms whose λ is taken from LM's weight."""
+        return [name for name in self.present if TERMS[name].convex]
 
     def trains(self, value: str) -> bool:
         """Whether a present term trains that value of a Readout (q_halt, q_continue, gate)."""

@@ -48,17 +48,13 @@ class GroupMixer(nn.Module):
         z = geometry.masked(h).transpose(0, 1).contiguous()  # (S', B, D)
         y = self.own(z)
         if geometry.pool is not None and geometry.spread is not None:
-            y = self._from_groups(y, z, geometry.pool.to(z.dtype), geometry.spread.to(z.dtype), geometry.relations)
+            (groups, cells), width = geometry.pool.shape, z.shape[-1]
+            pooled = (geometry.pool.to(z.dtype) @ z.reshape(cells, -1)).view(groups, -1, width)  # (G, K·B, D)
+            of_relations = zip(self.relations, pooled.split(geometry.relations), strict=True)
+            messages = torch.cat([weight(sums) for weight, sums in of_relations])  # (G, K·B, 2I)
+            y = torch.addmm(y.view(cells, -1), geometry.spread.to(z.dtype), messages.flatten(1)).view_as(y)
         if self.symbols is not None:
             by_cell = z.unflatten(0, (-1, geometry.symbols))  # (S, K, B, D)
             message = self.symbols(by_cell.sum(1, keepdim=True) * geometry.symbols**-0.5)
             y = (y.unflatten(0, (-1, geometry.symbols)) + message).flatten(0, 1)
         return y
-
-    def _from_groups(self, y: Tensor, z: Tensor, pool: Tensor, spread: Tensor, relations: tuple[int, ...]) -> Tensor:
-        """y (S', B, 2I) with the messages of every group added."""
-        groups, cells = pool.shape
-        pooled = (pool @ z.reshape(cells, -1)).view(groups, -1, z.shape[-1])  # (G, K·B, D)
-        parts = zip(self.relations, pooled.split(relations), strict=True)
-        messages = torch.cat([weight(part) for weight, part in parts])  # (G, K·B, 2I)
-        return torch.addmm(y.view(cells, -1), spread, messages.flatten(1)).view_as(y)

@@ -18,7 +18,7 @@ from reason.errors import ConfigError
 from reason.evaluation.monitor import SplitMonitor
 from reason.models import build_model
 from reason.models.base import Reasoner
-from reason.plugins import require_imports
+from reason.plugins import missing_import
 from reason.runs.directory import (
     change_config,
     chosen_checkpoint,
@@ -85,7 +85,8 @@ def resume(run: Path, changes: Changes, held: contextlib.ExitStack) -> Trainer:
             f"weights: init_from={quoted(run)}"
         )
     asked = read_config(run / "config.json")
-    require_imports(read_record(run).get("imports", []), run)
+    if (file := missing_import(read_record(run).get("imports", []))) is not None:
+        raise ConfigError(f"{run} was made with {file}, which may change what is trained: add --import {file}")
     changed = derive(asked, changes)
     config, world = _world(changed, held)
     if world.first:

@@ -134,7 +134,7 @@ def test_a_file_of_several_sudokus(text, tmp_path):
     (f"{BOARD} {BOARD[1:]}", "161 cells"),  # the second lost a cell
     (LINES.replace("6..195...", "6..195.."), "80 cells"),
     (LINES + "\n123456789", "90 cells"),
-    (LINES.replace("7", "x"), "'x' in line 1 is no cell"),
+    (LINES.replace("7", "x"), "'x' in line 1 is not a cell"),
     ("12... .... .... ....", "17 cells"),  # no candidates: the cells are not apart
     ("12\n34\n21\n43", "8 cells"),  # no board of spaces: its lines are short
 ])  # fmt: skip

@@ -6,7 +6,7 @@ docs/math.md §10, docs/math.md §14.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import torch
 from pydantic import Field
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 class JsrrConfig(BaseConfig):
     """How the growth of a perturbation is measured."""
 
-    convex: ClassVar[bool] = True  # LM's weight is multiplied by 1 − λ, λ = loss.weights.jsrr (eq. 4)
     iterations: int = Field(
         1, ge=1, le=1000, description="K, number of Jacobian products; 1: Algorithm 1; 2: eq. 3, read literally"
     )

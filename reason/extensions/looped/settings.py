@@ -34,7 +34,7 @@ ROLLOUT_SECTIONS["loops"] = RandomLoops
 TERMS |= {
     "jsrr": Term(
         jsrr_loss, "STARS: growth of a perturbation in one map, squared; λ of its eq. 4", settings=("rows",),
-        section=JsrrConfig, needs=constant_weights),
+        section=JsrrConfig, needs=constant_weights, convex=True),
     "l2": Term(l2_loss, "STARS' baseline: how far the last loop moves the state"),
     "exit": Term(
         exit_loss, "Ouro stage I: loss expected under the exit gate, in place of lm",

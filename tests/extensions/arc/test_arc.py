@@ -253,7 +253,7 @@ def test_faulty_grids(tmp_path, refused, grid, place):
     ({"b": {"train": [PAIR], "test": []}}, None, "task b is for testing and has no test pair"),
     ([PAIR, {"input": GRID}], None, "a_challenges, train, 1, output (counted from 0): Field required"),
     (ASKED, {"a": [GRID, GRID]}, "task a: 2 solutions of 1 test pairs"),
-    ("[" * 100_000, None, "no JSON"),
+    ("[" * 100_000, None, "not JSON"),
     ({}, None, "no task has a pair with an output, so there is nothing to learn or to ask"),
 ])  # fmt: skip
 def test_faulty_tasks(tmp_path, refused, challenges, solutions, message):
