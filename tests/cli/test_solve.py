@@ -176,7 +176,7 @@ WRONG = {
     "walled in": ("maze", "S#..\n##..\n....\n...G", "contradicts itself: no path leads from S to G"),
     "no sum": ("sum", "12*3", "'12*3' is not a sum; type whole numbers with + between them, as 12+34="),
     "no file": ("maze", "nowhere.txt", "no file nowhere.txt"),
-    "no file of another kind": ("sudoku", "nowhere.ss", "no file nowhere.ss, and no puzzle: 'n' in line 1 is not a cell"),
+    "no file of another kind": ("sudoku", "nowhere.ss", "no file nowhere.ss, and no puzzle: 'n' in line 1 is not"),
     "no puzzle": ("sudoku", "model.hidden_size=3", "a run and a puzzle are needed"),
 }
 
