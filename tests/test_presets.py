@@ -1,8 +1,8 @@
 """Presets take two real optimizer steps, at reduced width, on puzzles of their own shape."""
 
 import json
+import os
 import shutil
-import time
 from pathlib import Path
 
 import numpy as np
@@ -87,7 +87,7 @@ def test_every_preset_of_the_papers_starts_in_five_minutes(directory, here):
     """In an empty folder: the first makes their set; a step of two rows, uncompiled, at full width.
 
     Two rows, since a step of a paper's batch takes two cores minutes to hours. Text is of a corpus that is there; ARC's
-    tasks are downloaded by hand.
+    tasks are downloaded by hand. The five minutes are of one core, whatever else runs on the machine.
     """
     for page in Path(__file__).parents[1].glob("docs/**/*.md"):
         (here / "corpus").mkdir(exist_ok=True)
@@ -98,8 +98,8 @@ def test_every_preset_of_the_papers_starts_in_five_minutes(directory, here):
     for name in sorted(own, key=lambda name: own[name].init_from is not None):
         narrow = ["model.hidden_size=192", "model.num_layers=2"] if preset(name).parameter_count() > LARGE else []
         few = ["training.batch_size=2", "rollout.grad_steps=1", "training.compile=none", "--max-steps", "1"]
-        begun, run = time.monotonic(), f"runs/{name}-1"
+        begun, run = sum(os.times()[:4]), f"runs/{name}-1"
         assert main(["train", name, *few, *narrow, f"run={run}"]) == 0, name
-        assert time.monotonic() - begun < 300, name
+        assert sum(os.times()[:4]) - begun < 300, name
         if run not in begun_from:
             shutil.rmtree(run)
