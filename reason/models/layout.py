@@ -110,7 +110,8 @@ class Layout(nn.Module):
         """
         if self.open_only and self.columns is None and mask is not None:
             # as wide as the head, which has logits of marks too
-            wall = torch.full_like(values[0, 0], IMPOSSIBLE).index_fill(0, values.new_tensor(self.outside).long(), 0)
+            token = torch.arange(values.shape[-1], device=values.device)
+            wall = torch.where(token == self.outside, 0.0, IMPOSSIBLE).to(values.dtype)
             return torch.where(mask.ne(0), values, wall)
         if self.columns is None:
             return values
