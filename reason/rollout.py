@@ -242,11 +242,11 @@ def unroll(
     rows: Tensor | None = None,
     *,
     start: Callable[[State], State] | None = None,
-    after: Callable[[State], State] | None = None,
+    stepper: Callable[[State, Context], State] | None = None,
     rules: Callable[[StepRecord], Tensor] | None = None,
     clues: Clues | None = None,
 ) -> Iterator[StepRecord]:
-    """Take `steps` steps without halting; `start` may replace the initial state, `after` the state of each step.
+    """Take `steps` steps without halting; `start` may replace the initial state, `stepper` the method `model.step`.
 
     rules: see `StepRecord`. clues(record) returns (new questions (B, S), rows to keep (B,)) or None. Kept rows are
     frozen; all other rows restart from their new question (`reason.extensions.decimation`).
@@ -259,8 +259,7 @@ def unroll(
 
     (context, state), frozen = begin(batch.inputs), None
     for step in range(1, steps + 1):
-        before, state = state, model.step(state, context)
-        state = state if after is None else after(state)
+        before, state = state, (stepper or model.step)(state, context)
         state = state if frozen is None else where(frozen, before, state)
         record = StepRecord(model, step, batch, context, before, state, rows, rules)
         yield record

@@ -10,7 +10,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +30,8 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.memory.estimate import estimate_memory
 from reason.files import readable_size, written_beside
-from reason.models.base import Shape
+from reason.models.base import Context, Shape, State
+from reason.plugins import extension
 from reason.presets import Preset, preset
 from reason.rollout import unroll
 from reason.runs.build import build_trainer
@@ -131,7 +132,9 @@ def _on(device: torch.device, variants: list[Variant], arguments: argparse.Names
             trainer = trainer_of(variant.config, variant.chosen.shape, Path(folder) / str(number))
             turns[variant.name] = Turn(trainer.optimizer_step)
             if not arguments.training_only:
-                turns[f"{variant.name} evaluated"] = Turn(partial(evaluated, trainer), once=True)
+                graph = variant.config.training.compile == "graph"
+                stepper = extension("graph", "capture").CapturedStep(trainer.model) if graph else None
+                turns[f"{variant.name} evaluated"] = Turn(partial(evaluated, trainer, stepper), once=True)
             rows.append(_described(variant, trainer, held))
             products = trainer.model.products or trainer.model.dtype
             turn, flops = gemm(device, products)
@@ -262,12 +265,12 @@ def trainer_of(config: Config, shape: Shape, folder: Path) -> Trainer:
 
 
 @torch.no_grad()
-def evaluated(trainer: Trainer) -> None:
+def evaluated(trainer: Trainer, stepper: Callable[[State, Context], State] | None) -> None:
     """T steps of a batch of puzzles, each read out, without gradient."""
     model, training = trainer.model, trainer.model.training
     model.eval()
     try:
-        for record in unroll(model, trainer.carries[0].batch, STEPS):
+        for record in unroll(model, trainer.carries[0].batch, STEPS, stepper=stepper):
             record.readout  # noqa: B018
     finally:
         model.train(training)

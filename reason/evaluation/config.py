@@ -45,10 +45,10 @@ class EvaluationConfig(BaseConfig):
     )
     split: str = Field("test", pattern=PLAIN, description="which split of the data set")
     batch_size: int = Field(256, ge=1, description="puzzles per batch; results change only by rounding")
-    compile: Literal["auto", "none", "inductor"] = Field(
+    compile: Literal["auto", "none", "inductor", "graph"] = Field(
         "auto",
-        description="torch.compile of the network calls; results change only by rounding; auto: inductor if it works "
-        "and the evaluation takes minutes",
+        description="inductor: torch.compile of the network calls; results change only by rounding; graph: also each "
+        "step as one CUDA graph; auto: inductor if it works and the evaluation takes minutes",
     )
     weights: Literal["auto", "ema", "raw"] = Field("auto", description="auto: the EMA if the run has one, else raw")
     checkpoint: Literal["newest", "best"] = Field(

@@ -25,7 +25,7 @@ from reason.data import PuzzleData, task_of
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig, Search, search_of
 from reason.losses.lm import Likelihood
-from reason.models.base import IGNORE, Reasoner, Shape, State
+from reason.models.base import IGNORE, Context, Reasoner, Shape, State
 from reason.models.states import mapped, rows_of
 from reason.nn.dtypes import finite
 from reason.plugins import defined
@@ -143,6 +143,7 @@ class Evaluator:
     progress: bool = True
     world: World = field(default_factory=World)
     fill: bool = False  # equal batches, the last one padded, so that compiled code sees one shape
+    stepper: Callable[[State, Context], State] | None = None  # in place of model.step: a CUDA graph
 
     @property
     def steps(self) -> int:
@@ -240,8 +241,9 @@ class Evaluator:
                 padded = torch.cat([rows, rows[-1:].expand(size - len(rows))]) if self.fill else rows
                 columns: dict[str, np.ndarray] = {}
                 batch = self.data.take(padded)
-                start, clues = self.start(padded), self.clues(batch.inputs, padded)
-                for record in unroll(self.model, batch, steps, padded, start=start, rules=self.rules, clues=clues):
+                hooks: dict[str, Any] = {"start": self.start(padded), "clues": self.clues(batch.inputs, padded)}
+                hooks |= {"rules": self.rules, "stepper": self.stepper}
+                for record in unroll(self.model, batch, steps, padded, **hooks):
                     record = record if len(rows) == len(padded) else _first_rows(record, len(rows))
                     for consumer in consumers:
                         if record.step <= consumer.steps:

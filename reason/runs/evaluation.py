@@ -18,6 +18,7 @@ from reason.evaluation.evaluator import Evaluator, evaluate
 from reason.evaluation.suite import consumers_of, write_report
 from reason.files import read_json
 from reason.models.mixing import by_symbol
+from reason.plugins import extension
 from reason.pretrained import FOLDER
 from reason.runs.directory import ROOT, accept_shape, load_run, read_record
 from reason.runs.folders import plain_name, refuse_other_files, replaced_folder
@@ -87,10 +88,11 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     with joined(device) as world:
         share = -(-min(len(data), settings.limit or len(data)) // world.size)
         config, reasons = resolve_reading(config, data.shape, device, share, steps)
-        compiled = config.evaluation.compile == "inductor"
-        if compiled:
+        how = config.evaluation.compile
+        stepper = extension("graph", "capture").CapturedStep(trained.model) if how == "graph" else None
+        if compiled := how != "none":
             compile_networks(trained.model, setting="evaluation.compile")
-        evaluator = replace(evaluator, progress=world.first, world=world, fill=compiled)
+        evaluator = replace(evaluator, progress=world.first, world=world, fill=compiled, stepper=stepper)
         consumers = consumers_of(evaluator)
         share_of_start = own.ema.of_start(trained.step) if trained.weights == "ema" else 0
         costs = [consumer.cost for consumer in consumers if consumer.cost]

@@ -1,7 +1,7 @@
 """What a GPU needs of an optimizer step, shown without one, on fake tensors of a device "gpu" that torch only names.
 
 A step may not wait for the host, read from it, or have shapes that depend on data; and two steps of one form queue the
-same operators with the same numbers, so that one can be captured as a graph and replayed.
+same operators with the same numbers, so that one can be captured as a graph and replayed. So do steps of an evaluation.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import pairs
+from conftest import make_set, pairs
 from test_loop import VARIANTS
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -32,6 +32,13 @@ FAMILIES = VARIANTS | {
     "scheduled loss": pairs("model.states=1 loss.weights.rep_z=1 loss.weights.equil_x=1 loss.weights.rh_unstable_x=1")
     | {"loss.schedules": '{"rep_z": {"kind": "cosine"}}'},
     "outside, clipped": pairs("optimizer.kind=adam-atan2-outside optimizer.grad_clip=1 model.puzzle_emb_len=2"),
+    "groups, open symbols": pairs(
+        "model.mixer=groups model.positions=none model.symbols=true model.open_only=true data.augment=true"
+    ),
+}
+MAZES = {
+    "walls left out": pairs("model.mixer=local model.positions=none model.open_only=true"),
+    "attention on a grid": pairs("model.mixer=attention model.positions=rotary-2d"),
 }
 
 
@@ -86,7 +93,8 @@ def fake_gpu():
 
     def buffers_to(model, device):
         for module in model.modules():
-            module._buffers |= {name: held.to(device) for name, held in module._buffers.items() if held is not None}
+            held = {name: each for name, each in module._buffers.items() if each is not None}
+            module._buffers |= {name: torch.empty_like(each, device=device) for name, each in held.items()}
         return model
 
     with pytest.MonkeyPatch.context() as patch:
@@ -101,7 +109,7 @@ def fake_gpu():
 
 
 def hold_one_queue(config, steps=7, queued=True):
-    """Steps of one form queue the same operators; some form comes twice."""
+    """Steps of one form queue the same operators, and so do steps of an evaluation; some form comes twice."""
     data = load_training_set(config, torch.device("cpu"))
     with fake_gpu() as mode:
         data.device = torch.device(DEVICE)
@@ -127,11 +135,24 @@ def hold_one_queue(config, steps=7, queued=True):
             for now, before in zip(queue.operators, seen.setdefault(at, queue.operators), strict=True):
                 assert now == before
         assert again
+        model, (carry, *_) = trainer.model.eval(), trainer.carries
+        with torch.no_grad():
+            state, context = carry.state, model.encode(carry.batch)
+            for queue in (read := [Queue(), Queue(), Queue()]):
+                with queue:
+                    state = model.step(state, context)
+        assert read[1].operators == read[2].operators  # the first step makes the geometry
 
 
 @pytest.mark.parametrize("family", some(FAMILIES, "trm-mlp", "hrm", "cmm", "muon", "scheduled loss"))
 def test_steps_of_one_form_queue_the_same_operators(family, tiny):
     hold_one_queue(override(tiny, SCHEDULED | {"model.h_cycles": "2"} | FAMILIES[family]))
+
+
+@pytest.mark.parametrize("family", some(MAZES, "walls left out"))
+def test_steps_on_mazes_queue_the_same_operators(family, tiny, tmp_path):
+    mazes = {"data.directory": str(make_set("maze --size 5 --min-path 4 --train 20 --test 0", tmp_path / "mazes"))}
+    hold_one_queue(override(tiny, SCHEDULED | mazes | MAZES[family]))
 
 
 def test_a_number_of_the_host_is_noticed(tiny):

@@ -1,1 +1,1 @@
-"""An optimizer step as one CUDA graph, so that a GPU never waits for the host (`training.compile=graph`)."""
+"""A step of training or evaluation as one CUDA graph, so that a GPU never waits for the host (`…compile=graph`)."""

@@ -1,4 +1,4 @@
-"""Capture and replay of optimizer steps.
+"""Capture and replay of the steps of trainings and evaluations.
 
 A step of a small network is some thousand kernels of a few microseconds, and the host needs longer to queue them than
 the GPU to run them. A CUDA graph queues them all by one call. It reads and writes the memory that it was captured
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,13 +19,15 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from reason.errors import ConfigError
+from reason.models.base import Context, Reasoner, State
+from reason.models.states import mapped
 from reason.rollout import Carry
 from reason.training.optim import AdamAtan2
 
 if TYPE_CHECKING:
     from reason.training.loop import Supervision, Trainer
 
-Replay = Callable[[], Tensor]
+Replay = Callable[[], Any]
 DEVICES = {"cuda"}  # whose steps can be captured
 EAGER = 3  # steps of a form before it is captured: the optimizer makes its state, inductor compiles, cuBLAS begins
 
@@ -144,6 +147,36 @@ class Captured:
             self.sums[name].copy_(now)
         trainer.carries = [Carry(**fields) for fields in self.carries]
         trainer.meters.sums = dict(self.sums)
+
+
+class CapturedStep:
+    """`Reasoner.step` of an evaluation by one graph, for batches of one size."""
+
+    def __init__(self, model: Reasoner, capture: Callable[[Replay], Replay] | None = None):
+        """Raises ConfigError where there are no graphs."""
+        device = next(model.parameters()).device
+        if capture is None and device.type not in DEVICES:
+            raise ConfigError(
+                f"evaluation.compile=graph: {device} has no CUDA graphs; type evaluation.compile=inductor"
+            )
+        self.step, self.capture, self.seen = model.step, capture or CudaGraphs([]), 0
+        self.replay: Replay | None = None
+
+    def __call__(self, state: State, context: Context) -> State:
+        """The state one step further."""
+        self.seen += 1
+        if self.seen <= EAGER:
+            return self.step(state, context)
+        given = (state, context.x, context.mask, context.relations)
+        if self.replay is None:  # the graph reads these
+            self.held = tree_map_only(Tensor, torch.clone, given)
+            z, x, mask, relations = self.held
+            read = replace(context, x=x, mask=mask, relations=relations)
+            self.replay = self.capture(lambda: self.step(z, read))
+        for place, now in zip(tree_leaves(self.held), tree_leaves(given), strict=True):
+            if now is not None:
+                place.copy_(now)
+        return mapped(self.replay(), torch.clone)
 
 
 def lacking(trainer: Trainer) -> str | None:

@@ -14,7 +14,7 @@ from datasets_gen.structure import GridSymmetry
 from reason.data import STILL, Moved, draw_symmetries
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, PuzzleSeeds, narrow
-from reason.models.base import IGNORE, Batch, State, correct
+from reason.models.base import IGNORE, Batch, Context, State, correct
 from reason.models.states import mapped, random_like, residual, size_of_rows
 from reason.report.chart import Chart, legend, log_axis, shares_axis
 from reason.report.palette import styled
@@ -83,6 +83,7 @@ class Restarts(Consumer):
     def _restart(self, record: StepRecord, kind: Variation, number: int) -> dict[str, np.ndarray]:
         """(B,) arrays of restart `number` of a record's batch; the pass goes on as if there were none."""
         evaluator, batch, rows, moved = self.evaluator, record.batch, record.rows, STILL
+        step = evaluator.model.step
         assert rows is not None, "those of a pass"
         seeds = PuzzleSeeds(rows, evaluator.seed, FOR_RESTARTS, number, list(VARIATIONS).index(kind))
         if kind == "symmetry":
@@ -90,8 +91,8 @@ class Restarts(Consumer):
             assert evaluator.puzzle.symmetry is not None
             moved = symmetries(seeds, evaluator.puzzle.symmetry, number, rows.device)
 
-        def noisy(state: State) -> State:
-            return mapped(state, lambda z: z + SIGMA * size_of_rows(z) * seeds.normal(z))
+        def noisy(state: State, context: Context) -> State:
+            return mapped(step(state, context), lambda z: z + SIGMA * size_of_rows(z) * seeds.normal(z))
 
         own = evaluator.start(rows, number)  # of a model whose initial states are random normals anyway
         inputs = moved.apply(batch.inputs)
@@ -101,7 +102,7 @@ class Restarts(Consumer):
             self.steps,
             rows,
             start=partial(random_like, normal=seeds.normal) if own is None and kind == "initial" else own,
-            after=noisy if kind == "noise" else None,
+            stepper=noisy if kind == "noise" else step,
             clues=evaluator.clues(inputs, rows),
         )
         seed = int(np.random.default_rng(seeds.keys[0]).integers(2**62))  # of noise that the model draws itself

@@ -1,17 +1,22 @@
 """Captured steps against eager ones. Without a GPU a stand-in for the graph runs the captured step again."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
 from conftest import pairs, trainer_of
+from evaluators import evaluator_of
 from test_loop import VARIANTS, hold_equal, resumed
 from test_queued import some
 
 from reason.config.overrides import override
+from reason.data import PuzzleData
 from reason.errors import ConfigError
+from reason.evaluation.evaluator import evaluate
+from reason.evaluation.suite import consumers_of
 from reason.extensions.graph import capture
-from reason.extensions.graph.capture import Captured
+from reason.extensions.graph.capture import Captured, CapturedStep
 from reason.training.log import read_metrics
 
 MORE = pairs(
@@ -62,6 +67,30 @@ def test_what_cannot_be_captured_is_refused(tiny, tmp_path, monkeypatch):
         with pytest.raises(ConfigError, match=f"training.compile=graph: {lack}.*; type training.compile=inductor"):
             Captured(trainer_of(override(tiny, changes), tmp_path / "run"))
         monkeypatch.setattr(capture, "DEVICES", {"cpu"})  # as if it had
+
+
+def test_a_captured_evaluation_reads_what_an_eager_one_reads(trained):
+    model, data = trained
+    hold_same_reading(model, data, CapturedStep(model, lambda step: step))
+    with pytest.raises(ConfigError, match=r"evaluation\.compile=graph: cpu has no CUDA graphs; type .*=inductor"):
+        CapturedStep(model)
+
+
+def hold_same_reading(model, data, stepper):
+    """Three batches, of which the last is padded."""
+    eager = evaluator_of(model, data, 6, 5)
+    found = [evaluate(each, consumers_of(each)) for each in (eager, replace(eager, fill=True, stepper=stepper))]
+    assert stepper.replay
+    for name in ("exact_by_step", "loss_by_step"):
+        assert found[0][name] == pytest.approx(found[1][name], rel=1e-6)
+
+
+@pytest.mark.gpu
+def test_an_evaluation_by_cuda_graphs_reads_what_an_eager_one_reads(tiny, tmp_path):
+    trainer = trainer_of(tiny, tmp_path / "run", "cuda")
+    trainer.train()
+    data = PuzzleData(tiny.data.directory, "test", trainer.device)
+    hold_same_reading(trainer.model, data, CapturedStep(trainer.model))
 
 
 @pytest.mark.gpu
