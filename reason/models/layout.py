@@ -108,7 +108,7 @@ class Layout(nn.Module):
         of n are those of the other tokens, where a label may hold one: a mean over the cell. Cells without a state
         (`open_only`) hold the token that says so.
         """
-        if self.open_only and self.columns is None and mask is not None:
+        if self.open_only and self.columns is None and self.outside is not None and mask is not None:
             # as wide as the head, which has logits of marks too
             token = torch.arange(values.shape[-1], device=values.device)
             wall = torch.where(token == self.outside, 0.0, IMPOSSIBLE).to(values.dtype)
