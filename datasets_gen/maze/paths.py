@@ -10,6 +10,7 @@ import numpy as np
 from datasets_gen.compiled import compiled
 
 WALL, FREE, START, GOAL, PATH = 1, 2, 3, 4, 5
+BITS = 62  # cells of a row that a number of 64 bits holds, with room to shift it
 
 
 @compiled
@@ -99,6 +100,30 @@ def _mark_all(mazes, size, marks):
 
 
 @compiled
+def _farthest(rows, front, start, size):
+    """Moves from `start` to the farthest cell, found for all cells of a row at once: a bit is a cell.
+
+    rows (size + 2,) the free cells, between two empty rows; those that are reached leave. front (size + 2,) is 0
+    before and after.
+    """
+    first = last = start // size + 1
+    front[first] = 1 << (start % size)
+    rows[first] ^= front[first]
+    moves = 0
+    while True:
+        first, last = max(first - 1, 1), min(last + 1, size)
+        above, grown = 0, 0
+        for row in range(first, last + 1):
+            here = front[row]
+            front[row] = (here << 1 | here >> 1 | above | front[row + 1]) & rows[row]
+            rows[row] ^= front[row]
+            above, grown = here, grown | front[row]
+        if grown == 0:
+            return moves
+        moves += 1
+
+
+@compiled
 def search_mazes(rng, draws, size, lowest, highest, min_path, unique, kept):
     """Draw `draws` mazes; put the mazes with goals far from their start, with start and weight, into `kept`.
 
@@ -109,15 +134,20 @@ def search_mazes(rng, draws, size, lowest, highest, min_path, unique, kept):
     """
     cells = size * size
     free = np.empty(cells, np.bool_)
+    rows, front = np.zeros(size + 2, np.int64), np.zeros(size + 2, np.int64)
     distance, parent = np.empty(cells, np.int64), np.empty(cells, np.int64)
     ways, queue = np.empty(cells, np.int64), np.empty(cells, np.int64)
     found = 0
     for _ in range(draws):
         density = lowest + (highest - lowest) * rng.random()
         total = 0
-        for cell in range(cells):
-            free[cell] = rng.random() >= density
-            total += free[cell]
+        for row in range(size):
+            rows[row + 1] = 0
+            for column in range(size):
+                cell = row * size + column
+                free[cell] = rng.random() >= density
+                total += free[cell]
+                rows[row + 1] |= np.int64(free[cell]) << column
         place = int(rng.random() * total)
         if total < min_path:
             continue
@@ -125,6 +155,8 @@ def search_mazes(rng, draws, size, lowest, highest, min_path, unique, kept):
         while place >= 0:
             start += 1
             place -= free[start]
+        if size <= BITS and _farthest(rows, front, start, size) + 1 < min_path:
+            continue
         reached = _explore(free, start, size, distance, parent, ways, queue)
         far = 0
         if distance[queue[reached - 1]] + 1 >= min_path:
