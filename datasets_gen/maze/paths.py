@@ -159,19 +159,15 @@ def search_mazes(rng, draws, size, lowest, highest, min_path, unique, kept):
             continue
         reached = _explore(free, start, size, distance, parent, ways, queue)
         far = 0
-        if distance[queue[reached - 1]] + 1 >= min_path:
-            for k in range(reached):
-                far += distance[queue[k]] + 1 >= min_path and not (unique and ways[queue[k]] > 1)
-        if far == 0:
-            continue
         for cell in range(cells):
             kept[found, cell] = 2 if free[cell] else 1
         for k in range(reached):
             if distance[queue[k]] + 1 >= min_path and not (unique and ways[queue[k]] > 1):
                 kept[found, queue[k]] = 4
+                far += 1
         kept[found, start] = 3
         kept[found, cells] = far
-        found += 1
+        found += far > 0
         if found == len(kept):
             break
     return found
