@@ -49,6 +49,7 @@ VALUES = {  # their setting and value, the latter in small letters: ours
     ("arch.mlp_t", "false"): "model.mixer=attention",
     ("arch.no_ACT_continue", "true"): "rollout.halting=bce loss.weights.q_continue=0",
     ("arch.no_ACT_continue", "false"): "rollout.halting=q-learning loss.weights.q_continue=0.5",
+    ("arch.puzzle_emb_ndim", "0"): "model.puzzle_emb_len=0",
     ("arch.forward_dtype", "bfloat16"): "training.precision=bf16",
     ("arch.forward_dtype", "float32"): "training.precision=fp32",
     ("arch.loss.loss_type", "stablemax_cross_entropy"): "loss.likelihood=stablemax",
@@ -60,6 +61,7 @@ BOTH = {  # further defaults
     "arch.pos_encodings": "rope", "arch.mlp_t": "False", "arch.loss.loss_type": "stablemax_cross_entropy",
     "ema": "False", "epochs": "100000", "beta1": "0.9", "beta2": "0.95",
 }  # fmt: skip
+EQUAL = {"arch.puzzle_emb_ndim": "arch.hidden_size", "arch.H_layers": "arch.L_layers"}  # one setting here
 DATA = "data/arc-aug-1000"
 TRM, HRM = ("trm", "trm_singlez"), ("hrm", "hrm_v1")  # of arch=…
 OF_TRM = {  # settings that only its code has; HRM's README types no arch=
@@ -68,7 +70,7 @@ OF_TRM = {  # settings that only its code has; HRM's README types no arch=
 }  # fmt: skip
 READ = {
     "arch", "data", "run", "data_path", "data_paths", "run_name", "checkpoint_path", "epochs", "beta1", "beta2", "ema",
-    "load_checkpoint", "arch.puzzle_emb_ndim",
+    "load_checkpoint",
 }  # fmt: skip
 LEFT = {  # they have no counterpart, or are not needed
     "data_paths_test", "evaluators", "freeze_weights", "min_eval_interval", "project_name", "eval_save_outputs",
@@ -113,7 +115,8 @@ def spelled(typed: dict[str, str], named: str | None = None, script: bool = Fals
     if not {"arch", "data_path", "data_paths"} & typed.keys() and named is None:
         notes.append(f"read as arch={arch}; the other code's default is arch={'trm' if hrms else 'hrm_v1'}")
     defaults = {key: of[1 + (arch in HRM)] for key, of in SAME.items()} | BOTH
-    theirs = typed if named else defaults | {"arch.no_ACT_continue": str(arch in TRM)} | typed
+    defaults |= {"arch.no_ACT_continue": str(arch in TRM)} | ({"arch.H_layers": "4"} if arch in HRM else {})
+    theirs = typed if named else defaults | typed
     paths = next((typed[key] for key in ("data_paths", "data_path", "data") if key in typed), None)
     paths = paths or (str(preset(named).config().data.directory) if named else DATA)
     folders = [folder.strip(" '\"") for folder in paths.strip("[]").split(",")]
@@ -149,8 +152,10 @@ def spelled(typed: dict[str, str], named: str | None = None, script: bool = Fals
         line.append("init_from=runs/begun")
     if left := [
         f"{key}={value}"
-        for key, value in typed.items()
-        if key not in {*SAME, *READ, *own} and (key, value.lower()) not in VALUES
+        for key, value in theirs.items()
+        if key not in {*SAME, *READ, *own}
+        and (key, value.lower()) not in VALUES
+        and value != theirs.get(EQUAL.get(key, ""))
     ]:
         notes.append(f"left out: {', '.join(left)}")
     return f"{begin}python train.py {shlex.join(line)}", notes
@@ -164,9 +169,7 @@ def _settings(theirs: Mapping[str, str]) -> dict[str, str]:
             ours |= dict(word.split("=") for word in words.split())
     if ours.get("model.mixer") == "mlp" and ours.get("model.positions", "rotary") == "rotary":
         ours["model.positions"] = "none"  # their layers with mlp_t make no use of rope
-    if theirs.get("arch.puzzle_emb_ndim") == "0":
-        ours["model.puzzle_emb_len"] = "0"
-    elif ours.get("model.puzzle_emb_len") == "0":
+    if ours.get("model.puzzle_emb_len") == "0" and theirs.get("arch.puzzle_emb_ndim") != "0":
         ours["model.puzzle_emb_len"] = "1"  # as many as the embedding fills
     if "lr_min_ratio" in theirs:
         cosine = _number(theirs, "lr_min_ratio") < 1

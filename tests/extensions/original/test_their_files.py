@@ -78,26 +78,20 @@ def test_an_evaluation_names_identifiers_that_differ(here):
     refusal(["evaluate", "own-set", "data=renamed"], "renamed/identifiers.json has as many puzzle identifiers as own/")
 
 
-HRM = "hidden_size: 8, H_layers: 4, L_layers: 4, H_cycles: 2, L_cycles: 2, name: hrm.hrm_act_v1@H"
 MLP = {"mixer": "mlp", "positions": "none"}
 
 
 @pytest.mark.parametrize(("text", "own", "said"), [
     ("arch: {hidden_size: 8, L_layers: 2, mlp_t: False, expansion: 4, puzzle_emb_len: 16}", {}, ""),
-    ("arch: {hidden_size: 8, L_layers: 2, mlp_t: True, puzzle_emb_len: 16}", MLP, ""),
     ("arch: {hidden_size: 128}", {}, "hidden_size=128, the weights have 8"),
     ("arch: {L_layers: 4}", {}, "states L_layers=4, the weights have 2; put the config of this checkpoint beside it"),
-    ("arch: {mlp_t: true}", {}, "mlp_t=True, the weights have False"),
     ("arch: {expansion: 2}", {"hidden_size": 256}, "expansion=2, the weights have 4"),
-    ("arch: {puzzle_emb_len: 8}", MLP, "puzzle_emb_len=8, the weights have 16"),
-    (f"arch: {{{HRM}}}", {}, "L_layers=4, the weights have 2; name=hrm.hrm_act_v1@H, the weights are of TRM"),
-    ("arch: {name: recursive_reasoning.trm_hier6@T}", {}, "name=recursive_reasoning.trm_hier6@T"),
     ("arch: {pos_encodings: alibi}", {}, "pos_encodings=alibi of the checkpoint is not here; rope, learned and none"),
     ("arch: {rms_norm_eps: 0.1}", {}, "states rms_norm_eps=0.1; only 1e-05 is supported"),
     ("arch:\n  a: [", {}, "all_config.yaml, line 2: "),
     ("arch: !!python/object/apply:os.getcwd []", {}, "all_config.yaml, line 1: could not determine a constructor"),
     ("x" * 1_000_001, {}, "1,000,000 at most are read"),
-], ids=range(14))  # fmt: skip
+], ids=range(9))  # fmt: skip
 def test_a_config_that_is_not_of_the_checkpoint_is_refused(text, own, said, here):
     folder("set", "test")
     torch.save(weights(**own), "step_1")
@@ -121,22 +115,23 @@ INNER, FAR = "L_level.layers.0.mlp.down_proj.weight", "L_level.layers.1000000.ml
 
 
 @pytest.mark.parametrize(("content", "words", "said"), [
-    (b"", [], "step_1 is cut off (0 bytes); copy or download it again"),
-    (b"PK\x03\x04 and no more", [], "step_1 is cut off (16 bytes); copy or download it again"),
-    (b"version https://git-lfs.github.com/spec/v1", [], "step_1 is a Git LFS pointer, not the weights: git lfs"),
+    (b"", [], "step_1 (0 bytes) cannot be read (EOFError); copy it again"),
+    (b"PK\x03\x04 and no more", [], "step_1 (16 bytes) cannot be read ("),
+    (b"version https://git-lfs.github.com/spec/v1", [], "; copy it again, a pointer by `git lfs pull`, or save"),
     ({"model": weights(), "args": Touching()}, [], "it holds more than names and values"),
     ({"args": argparse.Namespace(lr=1)}, [], "step_1 holds no state_dict, names to tensors"),
     ({"a": weights(), "b": weights()}, [], "step_1 holds 'a', 'b'; save the weights of one model alone"),
     ({"somebody.else": torch.zeros(2)}, [], "weight somebody.else belongs to neither HRM nor TRM"),
-    (weights() | {FAR: torch.zeros(8, 8)}, [], "weight L_level.layers.2.self_attn.qkv_proj.weight is missing"),
+    (weights() | {FAR: torch.zeros(8, 8)}, [], 'Missing key(s) in state_dict: "f_l.blocks.2.attention.qkv.'),
     (weights() | {"q_head.weight": torch.full((2, 8), float("nan"))}, [], "weight q_head.weight holds a number that"),
-    (weights() | {"lm_head.weight": torch.zeros(8, 6)}, [], "lm_head.weight has shape (8, 6), (6, 8) expected"),
-    (weights() | {INNER: torch.zeros(96, 8)}, [], f"{INNER} (96, 8), (width, inner width); are they transposed?"),
-    (weights(**MLP), ["data=nine"], "for 32 positions, cells and prefix, and the set has 81 cells; name the set"),
+    (weights() | {"lm_head.weight": torch.zeros(8, 6)}, [], "size mismatch for head.weight: copying a param with"),
+    (weights() | {INNER: torch.zeros(96, 8)}, [], "(96, 8)}, (width, inner width); are they transposed?"),
+    (weights(**MLP), ["data=nine"], "for 32 positions, a prefix and the cells, and do not tell how many are cells"),
     (weights(), ["data=seven", "model.num_heads=2"], "the weights are for 16 cells, 6 tokens"),
-    (weights(), [], "do not tell how many of them are cells; type data=data/theirs, the set of their training"),
+    (weights(positions="learned"), [], "for 32 positions, a prefix and the cells, and do not tell how many are cells"),
+    (weights(), [], "do not tell how many are cells, or the set has more; type data=data/theirs, the set of their"),
     (weights() | {"puzzle_emb.weights": torch.zeros(1, 16)}, [], "puzzle_emb_ndim=16 is not here; 8 is"),
-], ids=range(15))  # fmt: skip
+], ids=range(16))  # fmt: skip
 def test_what_is_no_checkpoint_is_told_apart_and_not_unpickled(content, words, said, here):
     folder("nine", "test", cells=81)
     folder("seven", "test", tokens=7)
@@ -145,7 +140,7 @@ def test_what_is_no_checkpoint_is_told_apart_and_not_unpickled(content, words, s
         Path("step_1").write_bytes(content)
     else:
         torch.save(content, "step_1")
-    own = words or ([] if "data/theirs" in said else ["cells=16", "model.num_heads=2"])
+    own = words or ([] if "how many are cells" in said else ["cells=16", "model.num_heads=2"])
     (_,) = refusal(["import-weights", "step_1", "run=r", *own], said).splitlines()
     assert {path.name for path in here.iterdir()} == {"nine", "seven", "all_config.yaml", "step_1"}
 
@@ -158,7 +153,10 @@ def test_files_and_words_of_the_original_lead_to_the_import(here):
     refusal(["train", "sudoku-4x4", "data=set", "init_from=step_1"], "`reason import-weights step_1` makes one")
     words = ["import-weights", "step_1", "run=r", "data=set", "model.num_heads=2"]
     said = output(words, "weights taken from 'model', not from 'ema_he")
-    refusal(["import-weights", "step_1", "run=r"], "run=r is taken already; name another folder")
+    refusal(
+        ["import-weights", "step_1", "run=r"],
+        "r already holds a run: type --resume to go on with it, or another run=DIR",
+    )
     (line,) = (line for line in said.splitlines() if line.startswith("train on: "))
     words = line.partition("train.py ")[2].split()
     output(["train", *words, *SHORT, "run=on", "model.gradient_checkpointing=false"], "trained 2 steps")
