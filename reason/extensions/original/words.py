@@ -161,7 +161,7 @@ def spelled(typed: dict[str, str], named: str | None = None, script: bool = Fals
     return f"{begin}python train.py {shlex.join(line)}", notes
 
 
-def _settings(theirs: Mapping[str, str]) -> dict[str, str]:
+def _settings(theirs: dict[str, str]) -> dict[str, str]:
     """Translate their settings into ours, as they are typed."""
     ours = {own: theirs[key] for key, (own, *_) in SAME.items() if key in theirs}
     for (key, value), words in VALUES.items():
