@@ -35,7 +35,7 @@ def _eliminate(mask, true, deepest, stack, table):
     """Strike out of mask (S,) all that trial and error of level `deepest` refutes; never the candidates `true` (S,).
 
     states[k] is the board below k assumptions. There the candidates are tried in turn, each by a copy of the board one
-    level deeper, until a whole turn refutes none.
+    level deeper, until a whole turn refutes none. No function calls itself: numba crashes on such code from its cache.
     """
     size = table[0].shape[1]
     count, level = len(mask) * size, 0
