@@ -54,7 +54,7 @@ def test_other_identifiers_get_the_mean_embedding(in_weights, in_set, here):
 
 def test_what_a_number_that_agrees_does_not_tell_is_said(here):
     folder("set", "test", identifiers=("<blank>", "a", "b"))
-    assert f"{ALIKE}; the number alone agrees with set" in imported(weights(3), "data=set")
+    assert f"{ALIKE}; only their number agrees with set" in imported(weights(3), "data=set")
     assert "not known" not in imported(weights(), "cells=16", run="one")
 
 
@@ -120,7 +120,7 @@ INNER, FAR = "L_level.layers.0.mlp.down_proj.weight", "L_level.layers.1000000.ml
     (b"version https://git-lfs.github.com/spec/v1", [], "; copy it again, a pointer by `git lfs pull`, or save"),
     ({"model": weights(), "args": Touching()}, [], "it holds more than names and values"),
     ({"args": argparse.Namespace(lr=1)}, [], "step_1 holds no state_dict, names to tensors"),
-    ({"a": weights(), "b": weights()}, [], "step_1 holds 'a', 'b'; save the weights of one model alone"),
+    ({"a": weights(), "b": weights()}, [], "step_1 holds 'a', 'b'; save only the weights of one model"),
     ({"somebody.else": torch.zeros(2)}, [], "weight somebody.else belongs to neither HRM nor TRM"),
     (weights() | {FAR: torch.zeros(8, 8)}, [], 'Missing key(s) in state_dict: "f_l.blocks.2.attention.qkv.'),
     (weights() | {"q_head.weight": torch.full((2, 8), float("nan"))}, [], "weight q_head.weight holds a number that"),

@@ -135,7 +135,7 @@ def test_the_folder_tells_the_puzzle_and_the_steps(folder, made, chosen, steps, 
     ("data_paths=[data/mine]", "data/mine is not there: the steps are counted for 1,000 puzzles"),
     ("pretrain.py", (
         f"read as arch=hrm_v1; the other code's default is arch=trm; {ARC} is not there: the steps are counted for "
-        "the 800 tasks of ARC-AGI-1 alone"
+        "only the 800 tasks of ARC-AGI-1"
     )),
 ])  # fmt: skip
 def test_what_has_no_word_is_said(typed, said, here):
@@ -145,10 +145,10 @@ def test_what_has_no_word_is_said(typed, said, here):
 
 @pytest.mark.parametrize(("typed", "said"), [
     ("arch=transformers_baseline lr=1e-4", "arch=transformers_baseline of the original code is not here; of"),
-    ("arch=trm global_batch_size=abc", "global_batch_size=abc of the original code is no number; type one"),
-    ("arch=trm epochs=inf", "epochs=inf of the original code is no number"),
+    ("arch=trm global_batch_size=abc", "global_batch_size=abc of the original code is not a number; type one"),
+    ("arch=trm epochs=inf", "epochs=inf of the original code is not a number"),
     ("arch=trm global_batch_size=0", "training.batch_size=0: input should be greater than or equal to 1"),
-    ("arch=trm lr_min_ratio=abc", "lr_min_ratio=abc of the original code is no number"),
+    ("arch=trm lr_min_ratio=abc", "lr_min_ratio=abc of the original code is not a number"),
     (TRM_SUDOKU, f"type: python train.py trm-att-sudoku data={SUDOKU} run=runs/a ("),
 ])  # fmt: skip
 def test_train_answers(typed, said, here):
