@@ -13,6 +13,7 @@ from reason.data import PuzzleData
 from reason.models.base import IGNORE, Batch, Readout
 from reason.rollout import Carry, Unroll
 from reason.runs.directory import load_run
+from reason.runs.results import training_curve
 from reason.training import checkpoint
 from reason.training.log import Meters, read_metrics
 from reason.training.monitor import Reading
@@ -59,6 +60,14 @@ def test_an_epoch_is_a_pass_of_the_loader_over_the_set(accum_steps, tiny, tmp_pa
     line = read_metrics(tmp_path / "run")[-1]
     assert line["epoch"] == pytest.approx(sampler.groups.call_count * sampler.batch_size / trainer.data.groups)
     assert line["puzzle_steps"] == 6 * sampler.batch_size
+
+
+def test_lines_that_are_none_are_left_out(tmp_path):
+    bad = [b"{", b"\xff\xfe", b"[]", b'{"loss": 1}', b'{"step": "x"}', b"[" * 100_000]
+    good = [b'{"step": 1, "loss": 2.0}', b'{"step": 3, "loss": NaN}']
+    (tmp_path / "metrics.jsonl").write_bytes(b"\n".join([*bad, *good, b'{"step": 4, "lo']))
+    assert [line["step"] for line in read_metrics(tmp_path)] == [1, 3]
+    assert training_curve(tmp_path) == {"loss": [[1, 2.0]]}
 
 
 CPU = torch.device("cpu")
