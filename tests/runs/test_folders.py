@@ -72,7 +72,7 @@ def test_a_folder_of_other_things_and_a_file(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to("empty")
     before = snapshot(tmp_path)
-    for name in ("a", "b", "c", "set", "file", "link"):
+    for name in ("set", "file", "link"):
         with pytest.raises(ConfigError, match=r"not a part of a report|is not a folder; name another for"):
             write(tmp_path / name, a="2")
     with pytest.raises(DatasetError, match="is not empty"), atomic_directory(tmp_path / "set"):
