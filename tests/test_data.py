@@ -1,7 +1,5 @@
 """What is drawn, how often, and that a symmetry keeps a puzzle a puzzle."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -17,12 +15,12 @@ from reason.models.base import IGNORE, Batch
 
 
 @pytest.fixture(scope="module", params=[4, 9])
-def sudoku(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PuzzleData:
+def sudoku(request, tmp_path_factory):
     words = f"sudoku --size {request.param} --train 20 --test 0 --seed 3"
     return PuzzleData(make_set(words, tmp_path_factory.mktemp("sets") / "sudoku"), "train")
 
 
-def test_an_augmented_puzzle_is_still_solved_by_its_label(sudoku: PuzzleData) -> None:
+def test_an_augmented_puzzle_is_still_solved_by_its_label(sudoku):
     task = task_of(sudoku.metadata)
     batch = sudoku.take(torch.arange(20).repeat(10))
     moved = augment(batch, task.symmetry, torch.Generator().manual_seed(0))
@@ -32,7 +30,7 @@ def test_an_augmented_puzzle_is_still_solved_by_its_label(sudoku: PuzzleData) ->
 
 
 @pytest.mark.parametrize("size", [6, 9])
-def test_boards_are_transposed_where_boxes_are_square(size: int) -> None:
+def test_boards_are_transposed_where_boxes_are_square(size):
     """Givens in the first row alone: they stay in one row, or in one column after a transposition."""
     grid = torch.ones(400, size, size, dtype=torch.long)
     grid[:, 0] = torch.arange(2, size + 2)
@@ -43,7 +41,7 @@ def test_boards_are_transposed_where_boxes_are_square(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [6, 9])
-def test_every_cell_comes_from_every_cell_alike(size: int) -> None:
+def test_every_cell_comes_from_every_cell_alike(size):
     draws, cells = 4000, size**2
     source = draw_symmetries(draws, Sudoku(size).symmetry, torch.Generator().manual_seed(0)).source
     assert source is not None
@@ -53,7 +51,7 @@ def test_every_cell_comes_from_every_cell_alike(size: int) -> None:
     assert (often - draws * share).abs().max() < 5 * (draws * share * (1 - share)) ** 0.5
 
 
-def test_a_square_has_eight_turns() -> None:
+def test_a_square_has_eight_turns():
     """Each of which keeps neighbours neighbours; tries count through them, others draw them alike."""
     symmetry = Maze(5).symmetry
     eight = draw_symmetries(8, symmetry, torch.Generator(), torch.arange(8))
@@ -71,7 +69,7 @@ def test_a_square_has_eight_turns() -> None:
     assert (counts - 1000).abs().max() < 5 * (8000 * (1 / 8) * (7 / 8)) ** 0.5
 
 
-def test_relabelling_is_uniform_over_permutations() -> None:
+def test_relabelling_is_uniform_over_permutations():
     tokens = torch.arange(1, 5).repeat(6000, 1)  # token 1 lies outside first..last and stays
     batch = Batch(tokens, tokens.clone(), torch.zeros(6000, dtype=torch.long))
     symmetry = GridSymmetry(1, 1, 1, 4, transpose=False, relabel=(2, 4), moves=False)
@@ -82,7 +80,7 @@ def test_relabelling_is_uniform_over_permutations() -> None:
     assert (counts - 1000).abs().max() < 5 * (6000 * (1 / 6) * (5 / 6)) ** 0.5
 
 
-def test_hints_fill_empty_cells_in_from_the_answer(sudoku: PuzzleData) -> None:
+def test_hints_fill_empty_cells_in_from_the_answer(sudoku):
     """Every second row on average none, the others 1 to 3 alike; any empty cell alike; clues and answers stay."""
     batch = sudoku.take(torch.zeros(6000, dtype=torch.long))
     symbols = torch.tensor(sudoku.shape.structure.symbols)
@@ -99,7 +97,7 @@ def test_hints_fill_empty_cells_in_from_the_answer(sudoku: PuzzleData) -> None:
     assert (often - often.mean()).abs().max() < 5 * (often.mean() / 6000) ** 0.5
 
 
-def test_every_group_is_drawn_once_an_epoch(sudoku: PuzzleData) -> None:
+def test_every_group_is_drawn_once_an_epoch(sudoku):
     sampler = Sampler(sudoku, 8, seed=0)
     drawn = torch.cat([sampler.batch(sampler.groups()).inputs for _ in range(15)])  # 120 puzzles: 6 epochs of 20
     for epoch in drawn.split(20):
@@ -107,7 +105,7 @@ def test_every_group_is_drawn_once_an_epoch(sudoku: PuzzleData) -> None:
         assert (counts == 2).all()
 
 
-def test_the_stream_goes_on_where_its_state_was_taken(sudoku: PuzzleData) -> None:
+def test_the_stream_goes_on_where_its_state_was_taken(sudoku):
     """Of batches larger than the set, moved and with hints."""
     settings = {"augmented": True, "hints": 2}
     first, second = (Sampler(sudoku, 64, seed=seed, **settings) for seed in (5, 99))
@@ -118,7 +116,7 @@ def test_the_stream_goes_on_where_its_state_was_taken(sudoku: PuzzleData) -> Non
             assert torch.equal(a, b)
 
 
-def test_groups_puzzles_and_identifiers_of_a_published_layout(tmp_path: Path) -> None:
+def test_groups_puzzles_and_identifiers_of_a_published_layout(tmp_path):
     """2 groups: the first with puzzles of 2 and 1 examples, the second with one; identifiers follow."""
     inputs = np.arange(8).reshape(4, 2)
     split = Split(inputs, inputs[:, ::-1].copy(), np.array([1, 2, 3]), np.array([0, 2, 3, 4]), np.array([0, 2, 3]))
@@ -137,9 +135,7 @@ def test_groups_puzzles_and_identifiers_of_a_published_layout(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("grouped", "stored"), [(False, np.int32), (True, np.int64)])
-def test_a_large_set_gives_what_a_small_one_gives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grouped: bool, stored: type
-) -> None:
+def test_a_large_set_gives_what_a_small_one_gives(tmp_path, monkeypatch, grouped, stored):
     """Its arrays on disk: the same fingerprint, batches, ratings and scored examples."""
     directory = make_set("maze --size 6 --min-path 8 --train 30 --test 0", tmp_path / "set")
     labels = np.load(directory / "train/all__labels.npy").astype(stored)

@@ -29,7 +29,7 @@ ROWS = np.array(
 )
 
 
-def written(directory: Path, rows: np.ndarray = ROWS, structure: Structure | None = STRUCTURE) -> Path:
+def written(directory, rows=ROWS, structure=STRUCTURE):
     inputs = np.array([[1, 2, 1, 3], [1, 1, 4, 2]])
     labels = np.array([[2, 2, 4, 3], [3, 2, 4, 2]])
     split = Split.of_puzzles(inputs, labels, relations=rows)
@@ -39,7 +39,7 @@ def written(directory: Path, rows: np.ndarray = ROWS, structure: Structure | Non
     return directory
 
 
-def test_instances_are_sorted_by_relation_and_cut_to_their_width(tmp_path: Path) -> None:
+def test_instances_are_sorted_by_relation_and_cut_to_their_width(tmp_path):
     data = PuzzleData(written(tmp_path / "set"), "train")
     less, sums = data.take(torch.tensor([1, 0])).relations
     assert less.tolist() == [[[2, 1], [3, 0]], [[0, 1], [-1, -1]]]
@@ -59,7 +59,7 @@ FAULTS = {  # what stands at an index of ROWS
 }
 
 
-def test_instances_that_the_structure_does_not_allow_are_named(tmp_path: Path) -> None:
+def test_instances_that_the_structure_does_not_allow_are_named(tmp_path):
     for number, (where, value) in enumerate(FAULTS.items()):
         rows = ROWS.copy()
         rows[where] = value
@@ -76,7 +76,7 @@ def test_instances_that_the_structure_does_not_allow_are_named(tmp_path: Path) -
     (Relation(name="sum", instances=((0, 0),)), "different cells"),
     (Relation(name="less", places=2, instances=((0, 1, 2),)), "must hold 2 different cells"),
 ])  # fmt: skip
-def test_a_structure_whose_instances_do_not_fit_is_refused(tmp_path: Path, relation: Relation, says: str) -> None:
+def test_a_structure_whose_instances_do_not_fit_is_refused(tmp_path, relation, says):
     with pytest.raises(ValueError, match=says):
         written(tmp_path / "set", ROWS, Structure(relations=(relation,)))
     assert not (tmp_path / "set").exists()
@@ -91,7 +91,7 @@ TINY = (
 TERMS = "model.noise=additive loss.weights.equil_z=1 loss.weights.rh_stable_z=1 loss.weights.rep_x=1"
 
 
-def test_training_on_relations_resumes_to_the_bit_and_is_evaluated(here: Path) -> None:
+def test_training_on_relations_resumes_to_the_bit_and_is_evaluated(here):
     written(here / "set")
     words = ["train", "sudoku-4x4", "data=set", *TINY.split(), *TERMS.split()]
     assert main([*words, "run=whole"]) == 0
@@ -101,9 +101,7 @@ def test_training_on_relations_resumes_to_the_bit_and_is_evaluated(here: Path) -
     assert main(["evaluate", "half", "steps=4"]) == 0
 
 
-def test_puzzles_without_a_symmetry_are_solved_with_decimation_after_a_training_with_hints(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_puzzles_without_a_symmetry_are_solved_with_decimation_after_a_training_with_hints(here, monkeypatch):
     make_set("futoshiki --train 4 --validation 2 --test 2 --processes 1", here / "set")
     assert main(["train", "sudoku-4x4", "data=set", *TINY.split(), "run=run"]) == 0
     metadata, split = read_split("set", "test")
@@ -125,13 +123,13 @@ SHORT = (
 )
 
 
-def test_the_larger_logit_is_that_of_the_token() -> None:
+def test_the_larger_logit_is_that_of_the_token():
     logits = torch.tensor([[0.0, 5.0, 1.0, 2.0, -1.0], [0.0, 1.0, 3.0, 2.0, 4.0]])
     assert unmarked(logits, (2, 1)).tolist() == [[0, 5, 2], [0, 4, 3]]
     assert unmarked(logits, ()) is logits
 
 
-def test_a_marked_training_is_read_without_marks(here: Path) -> None:
+def test_a_marked_training_is_read_without_marks(here):
     make_set("maze --size 6 --min-path 5 --train 12 --validation 4 --test 4 --processes 1", here / "mazes")
     data = PuzzleData("mazes", "train", marks=True)
     assert data.labels.max() == data.shape.vocab_size == 6

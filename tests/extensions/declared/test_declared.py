@@ -305,12 +305,12 @@ def test_text_that_is_no_puzzle_is_refused_in_one_line(name):
 
 
 @pytest.mark.parametrize("name", ["declared-puzzle", "any", *PAGES])
-def test_two_steps(name: str, tmp_path: Path) -> None:
+def test_two_steps(name, tmp_path):
     two_steps(name, sample(name if name in PAGES else "killer")[1], tmp_path)
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_network_of_a_page_can_give_every_label(name: str, tmp_path: Path) -> None:
+def test_the_network_of_a_page_can_give_every_label(name, tmp_path):
     """Walls too, which are no values of an open cell."""
     shape = preset(name).shape
     write_dataset(tmp_path / "set", sample(name)[1], task={}, vocab_size=shape.vocab_size, structure=shape.structure)
@@ -323,7 +323,7 @@ def test_the_network_of_a_page_can_give_every_label(name: str, tmp_path: Path) -
     assert (logits[scored].gather(-1, batch.labels[scored][:, None]) > IMPOSSIBLE).all()
 
 
-def declared(name: str) -> Case:
+def declared(name):
     puzzle, questions, answers, relations = drawn(name)
     return Case(puzzle, questions[0], answers[0], None if relations is None else relations[0])
 

@@ -26,7 +26,7 @@ from reason.extensions.declared.linear import LinearMixer
 from reason.extensions.declared.presets import sample
 from reason.extensions.declared.sums import LinearConstraints, Sparse, Terms, features, tables
 from reason.models import RecursiveConfig, build_model
-from reason.models.base import Batch, Context, Reasoner, Shape
+from reason.models.base import Batch, Context, Shape
 from reason.nn.geometry import Geometry
 
 KINDS = Path(__file__).parent / "kinds"
@@ -70,9 +70,7 @@ RULES: list[tuple[Rule, int, tuple[int, ...], tuple[int, ...]]] = [
 
 
 @pytest.mark.parametrize(("rule", "size", "numbers", "values"), RULES, ids=lambda each: str(each)[:30])
-def test_the_linear_form_has_the_solutions_of_the_rule(
-    rule: Rule, size: int, numbers: tuple[int, ...], values: tuple[int, ...]
-) -> None:
+def test_the_linear_form_has_the_solutions_of_the_rule(rule, size, numbers, values):
     sums = linear_form(rule, size, numbers, values)
     hidden = max((max(each.places) for each in sums), default=0) + 1 - size
     every = np.array([*itertools.product(values, repeat=size)])  # (K^n, n)
@@ -88,7 +86,7 @@ def test_the_linear_form_has_the_solutions_of_the_rule(
 
 
 @torch.no_grad()
-def satisfied(constraints: LinearConstraints, tokens: torch.Tensor, relations: tuple[torch.Tensor, ...]) -> np.ndarray:
+def satisfied(constraints, tokens, relations):
     """(B,) whether answers satisfy all constraints but those of one value for each cell, which a wall has not."""
     alphabet = torch.arange(2, 2 + constraints.symbols)
     booleans = (tokens[..., None] == alphabet).flatten(1).double()  # (B, S·K)
@@ -108,7 +106,7 @@ def satisfied(constraints: LinearConstraints, tokens: torch.Tensor, relations: t
     "killer", "futoshiki", "kakuro", "takuzu", "light-up", "queens", "colouring", "random-values", "random-binary",
     *(str(KINDS / f"{kind}.py") for kind in ("anti_king", "kenken", "mines", "tents", "thermometers", "windoku")),
 ])  # fmt: skip
-def test_the_constraints_of_a_page_judge_as_its_rules_do(page: str) -> None:
+def test_the_constraints_of_a_page_judge_as_its_rules_do(page):
     puzzle, splits = sample(page)
     split, structure, rng = splits["train"], puzzle.structure, np.random.default_rng(0)
     constraints = LinearConstraints(Shape(seq_len=puzzle.seq_len, vocab_size=puzzle.vocab_size, structure=structure))
@@ -124,7 +122,7 @@ def test_the_constraints_of_a_page_judge_as_its_rules_do(page: str) -> None:
         assert fits.all() or changed
 
 
-def test_a_product_and_its_derivatives_are_those_of_the_dense_matrix() -> None:
+def test_a_product_and_its_derivatives_are_those_of_the_dense_matrix():
     torch.manual_seed(0)
     row, column, weight = torch.tensor([0, 2, 2, 3, 9]), torch.tensor([1, 0, 2, 1, 0]), torch.randn(5)  # row 9: beyond
     sparse = Sparse.of(row, column, weight, (4, 3))
@@ -147,7 +145,7 @@ SETTINGS: dict[str, Any] = {"mixer": "linear", "symbols": True, "positions": "no
 CONFIG = RecursiveConfig(**SETTINGS, expansion=2, puzzle_emb_len=0, h_cycles=2, l_cycles=2, q_from="mean")
 
 
-def own(rows: int = 3) -> tuple[torch.Tensor, ...]:
+def own(rows=3):
     """Instances of six cells by relation: two of `lt`, one or two of `sum_eq`, none of the set's own."""
     less = torch.tensor([[0, 1], [4, 3]], dtype=torch.int16).expand(rows, 2, 2)
     sums = torch.tensor([[7, 5, 2, -1], [-1, -1, -1, -1]], dtype=torch.int16).repeat(rows, 1, 1)
@@ -155,14 +153,14 @@ def own(rows: int = 3) -> tuple[torch.Tensor, ...]:
     return less, sums, torch.empty(rows, 0, 2, dtype=torch.int16)
 
 
-def make(structure: Structure, **changes: Any) -> Reasoner:
+def make(structure, **changes):
     torch.manual_seed(1)
     shape = Shape(seq_len=6, vocab_size=5, structure=structure)
     return build_model(CONFIG.model_copy(update=changes), shape, torch.float64).double().eval()
 
 
 @torch.no_grad()
-def test_messages_are_gated_sums_over_the_terms_of_a_constraint() -> None:
+def test_messages_are_gated_sums_over_the_terms_of_a_constraint():
     width, inner, rows = 3, 2, 3
     torch.manual_seed(0)
     mixer = LinearMixer(width, inner).double()
@@ -192,7 +190,7 @@ def test_messages_are_gated_sums_over_the_terms_of_a_constraint() -> None:
     np.testing.assert_allclose(got, wanted, atol=1e-12)
 
 
-def test_the_order_of_constraints_changes_nothing() -> None:
+def test_the_order_of_constraints_changes_nothing():
     model, tokens, (less, sums, none) = make(PAIRS), torch.randint(1, 5, (3, 6)), own()
     wanted = logits(model, tokens, (less, sums, none))
     close(logits(model, tokens, (less[:, [1, 0]], sums[:, [1, 0]][..., [0, 2, 1, 3]], none)), wanted)
@@ -201,7 +199,7 @@ def test_the_order_of_constraints_changes_nothing() -> None:
     close(logits(model, tokens, (less, torch.nn.functional.pad(sums, (0, 2, 0, 3), value=-1), none)), wanted)
 
 
-def test_renamed_cells_and_symbols_are_renamed_in_the_answer() -> None:
+def test_renamed_cells_and_symbols_are_renamed_in_the_answer():
     torch.manual_seed(3)
     tokens, cells = torch.randint(1, 5, (3, 6)), torch.randperm(6)  # new cell i was cell cells[i]
     place, (less, sums, none) = cells.argsort(), own()
@@ -224,17 +222,17 @@ def test_renamed_cells_and_symbols_are_renamed_in_the_answer() -> None:
         ({}, {"lowest": None}, "reads what values stand for, which sets of older versions do not say"),
     ],
 )
-def test_what_the_mixer_cannot_read_is_refused(changes: Any, structure: Any, message: str) -> None:
+def test_what_the_mixer_cannot_read_is_refused(changes, structure, message):
     with pytest.raises(ConfigError, match=message):
         make(PAIRS.model_copy(update=structure), **changes)
 
 
-def test_a_relation_of_too_many_forms_is_refused() -> None:
+def test_a_relation_of_too_many_forms_is_refused():
     with pytest.raises(DatasetError, match="2 sizes and 16385 clues are more than 16384 linear forms"):
         tables(SUM.model_copy(update={"highest": 2**14}), 2, DIGITS)
 
 
-def test_hidden_booleans_have_positions_of_their_own() -> None:
+def test_hidden_booleans_have_positions_of_their_own():
     puzzle, splits = sample("nonogram")
     shape = Shape(seq_len=100, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
     relations = by_relation(splits["train"].relations, puzzle.structure)
@@ -254,7 +252,7 @@ def test_hidden_booleans_have_positions_of_their_own() -> None:
     assert not torch.equal(logits(model, tokens, (changed,))[0], got[0])
 
 
-def test_one_network_trains_on_sets_of_one_size_and_resumes_to_the_bit(tmp_path: Path, capsys: Any) -> None:
+def test_one_network_trains_on_sets_of_one_size_and_resumes_to_the_bit(tmp_path, capsys):
     sets = [
         make_set("sudoku --size 6 --train 8 --test 4 --seed 1", tmp_path / "sudoku"),
         make_set("killer --train 8 --test 4 --seed 1 --processes 1", tmp_path / "killer"),

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 import torch
 from reference import silu
-from torch import Tensor
 
 from datasets_gen.structure import Relation, Structure
 from datasets_gen.sudoku import Sudoku
 from reason.errors import ConfigError
 from reason.extensions.declared.mixer import Messages, links
 from reason.models import FAMILIES, RecursiveConfig, build_model
-from reason.models.base import Batch, Reasoner, Shape
+from reason.models.base import Batch, Shape
 
 LESS = Relation(name="less", places=2)
 SUM = Relation(name="sum", clues=1, highest=9, instances=((0, 1, 2), (3, 4)))
@@ -28,7 +27,7 @@ if "looped" in FAMILIES:
     CONFIGS.append(FAMILIES["looped"].config(**SETTINGS, causal=False, dropout=0, between=("injection",), init_std=0.3))
 
 
-def own(rows: int = 3) -> tuple[Tensor, ...]:
+def own(rows=3):
     """Instances of six cells by relation: none of the hidden one, two of `less`, one or two of `sum`."""
     hidden = torch.empty(rows, 0, 3, dtype=torch.int16)
     less = torch.tensor([[0, 1], [4, 3]], dtype=torch.int16).expand(rows, 2, 2)
@@ -37,14 +36,14 @@ def own(rows: int = 3) -> tuple[Tensor, ...]:
     return hidden, less, sums
 
 
-def make(config: Any, structure: Structure, **changes: Any) -> Reasoner:
+def make(config, structure, **changes):
     torch.manual_seed(1)
     shape = Shape(seq_len=6, vocab_size=5, structure=structure)
     return build_model(config.model_copy(update=changes), shape, torch.float64).double().eval()
 
 
 @torch.no_grad()
-def logits(model: Reasoner, tokens: Tensor, relations: tuple[Tensor, ...] = (), steps: int = 2) -> Tensor:
+def logits(model, tokens, relations=(), steps=2):
     x = model.encode(Batch(tokens, tokens, torch.zeros(len(tokens), dtype=torch.long), relations))
     state = model.initial_state(x)
     for _ in range(steps):
@@ -52,13 +51,13 @@ def logits(model: Reasoner, tokens: Tensor, relations: tuple[Tensor, ...] = (), 
     return model.readout(state, x).logits
 
 
-def close(got: Tensor, wanted: Tensor) -> None:
+def close(got, wanted):
     torch.testing.assert_close(got, wanted, atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("values", [False, True])
 @pytest.mark.parametrize("relation", [LESS, SUM], ids=lambda relation: relation.name)
-def test_messages_are_gated_sums_over_places(relation: Relation, values: bool) -> None:
+def test_messages_are_gated_sums_over_places(relation, values):
     width, inner, symbols, cells = 3, 2, 4, 6
     torch.manual_seed(0)
     messages = Messages(width, inner, relation, values, "silu", None).double()
@@ -94,9 +93,7 @@ def test_messages_are_gated_sums_over_places(relation: Relation, values: bool) -
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.kind)
 @pytest.mark.parametrize("structure", [VALUES, SYMBOLS], ids=["values", "symbols"])
 @pytest.mark.parametrize("symbols", [False, True])
-def test_the_order_of_instances_and_of_cells_without_order_changes_nothing(
-    config: Any, structure: Structure, symbols: bool
-) -> None:
+def test_the_order_of_instances_and_of_cells_without_order_changes_nothing(config, structure, symbols):
     model, tokens = make(config, structure, symbols=symbols), torch.randint(1, 5, (3, 6))
     hidden, less, sums = own()
     wanted = logits(model, tokens, (hidden, less, sums))
@@ -109,7 +106,7 @@ def test_the_order_of_instances_and_of_cells_without_order_changes_nothing(
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.kind)
-def test_renamed_cells_and_symbols_are_renamed_in_the_answer(config: Any) -> None:
+def test_renamed_cells_and_symbols_are_renamed_in_the_answer(config):
     torch.manual_seed(3)
     hidden, less, sums = own()
     tokens, cells = torch.randint(1, 5, (3, 6)), torch.randperm(6)  # new cell i was cell cells[i]
@@ -132,7 +129,7 @@ def test_renamed_cells_and_symbols_are_renamed_in_the_answer(config: Any) -> Non
     close(logits(model, names[tokens], own())[..., names], logits(model, tokens, own()))
 
 
-def test_places_and_numbers_matter() -> None:
+def test_places_and_numbers_matter():
     model, tokens = make(RECURSIVE, VALUES, symbols=True), torch.randint(1, 5, (3, 6))
     hidden, less, sums = own()
     wanted, more = logits(model, tokens, own()), sums.clone()
@@ -141,7 +138,7 @@ def test_places_and_numbers_matter() -> None:
         assert (logits(model, tokens, other) - wanted).abs().max() > 1e-4
 
 
-def test_groups_alone_are_the_mixer_of_groups() -> None:
+def test_groups_alone_are_the_mixer_of_groups():
     structure = Sudoku(4).structure
     shape = Shape(seq_len=16, vocab_size=6, structure=structure)
     settings = RECURSIVE.model_copy(update={"symbols": True})
@@ -152,7 +149,7 @@ def test_groups_alone_are_the_mixer_of_groups() -> None:
     close(logits(by_relations, tokens), logits(by_groups, tokens))
 
 
-def test_weights_serve_other_sizes_and_name_what_they_lack() -> None:
+def test_weights_serve_other_sizes_and_name_what_they_lack():
     model = make(RECURSIVE, SYMBOLS, symbols=True)
     larger = SYMBOLS.model_copy(update={"groups": {"row": (0, 0, 1, 1, 2, 2, 3, 3)}, "relations": (HIDDEN, LESS, SUM)})
     shape = Shape(seq_len=8, vocab_size=5, structure=larger)

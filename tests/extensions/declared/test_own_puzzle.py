@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,11 +23,11 @@ PAGE = (Path(__file__).parents[3] / "docs/own-puzzle.md").read_text()
 FEW = {"1500": "8", "100": "2", "500": "2"}  # puzzles of each split in the fast test
 
 
-def blocks(language: str) -> list[str]:
+def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 
-def follow(directory: Path, monkeypatch: pytest.MonkeyPatch, brief: bool) -> int:
+def follow(directory, monkeypatch, brief):
     """Do what the page says; returns the exit status of its last command, which solves the typed puzzle."""
     monkeypatch.chdir(directory)
     assert main(["new-puzzle", "sums"]) == 0
@@ -50,19 +49,19 @@ def follow(directory: Path, monkeypatch: pytest.MonkeyPatch, brief: bool) -> int
     return status
 
 
-def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_runs(tmp_path, monkeypatch, capsys):
     assert follow(tmp_path, monkeypatch, brief=True) in (0, 1)  # two steps of training solve nothing
     assert "sum_eq 5: 5 6" in capsys.readouterr().out.rpartition("question\n")[2]  # as solve draws it
 
 
 @pytest.mark.slow
-def test_the_page_trains_a_network_that_solves_its_puzzle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_trains_a_network_that_solves_its_puzzle(tmp_path, monkeypatch):
     assert follow(tmp_path, monkeypatch, brief=False) == 0
     (results,) = Path("runs/sums/evaluation").glob("*/results.json")
     assert json.loads(results.read_text())["exact_by_step"][7] > 0.9
 
 
-def test_the_starting_file_makes_a_set_that_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_starting_file_makes_a_set_that_is_right(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["new-puzzle", "my-hills"]) == 0
     made = ["my_hills.py", "--train", "2", "--test", "1", "--processes", "1", "--output-dir", "set"]
@@ -88,7 +87,7 @@ class Regions(Board):
     name = "regions"
     box_shape = 2, 1
 
-    def puzzle(self, x: Any, rng: Any, fill: Any) -> Drawn:
+    def puzzle(self, x, rng, fill):
         """Two regions, and one pair."""
         left, right, (a, b) = x.flat[[0, 1, 3]], x.flat[[2, 4, 5]], x[0, :2]
         return Drawn([[1, 0, 0], [0, 1, 0]], [cp.sum(left) == 1, cp.sum(right) == 1, a > b, x[1, 1] == 1])
@@ -99,7 +98,7 @@ class Sums(Regions):
 
     name = "sums"
 
-    def puzzle(self, x: Any, rng: Any, fill: Any) -> Drawn:
+    def puzzle(self, x, rng, fill):
         """One region has two stars."""
         clues = [cp.sum(x.flat[[0, 1, 3]]) == 2, cp.sum(x.flat[[4, 5]]) == 0, x[0, 2] == 1, x[0, 1] == 1]
         return Drawn([[1, 1, 1], [0, 0, 0]], [*clues, x[0, 0] >= x[1, 0], x[0, 0] != x[1, 0]])
@@ -111,11 +110,11 @@ class Hidden(Board):
     name = "hidden"
     board = 2, 2
 
-    def puzzle(self, x: Any, rng: Any, fill: Any) -> Drawn:
+    def puzzle(self, x, rng, fill):
         """It counts stars; all are open."""
         return Drawn([[1, 0, 1], [0, 1, 1]], [x[0, 0] == 1, x[1, 1] == 1, cp.sum(x.flat[[3, 1, 0]]) == 1])
 
-    def always(self, x: Any) -> list[Any]:
+    def always(self, x):
         """Of each line."""
         return [a + b == c for a, b, c in x]
 
@@ -126,11 +125,11 @@ class Blacks(Declared):
     name = "blacks"
     grid, values, black = (1, 3), "123", "❶❷❸"
 
-    def always(self, x: Any) -> list[Any]:
+    def always(self, x):
         """Of any colour."""
         return [cp.AllDifferent(x[0])]
 
-    def puzzle(self, x: Any, rng: Any, fill: Any) -> Drawn:
+    def puzzle(self, x, rng, fill):
         """The last cell is open."""
         return Drawn([2, 1, 3], [x[0, 0] == 2, x[0, 1] == 1], black=np.array([True, False, False]))
 
@@ -145,7 +144,7 @@ DRAWN = {  # the boards of question and answer, and what stands below
 
 
 @pytest.mark.parametrize("page", DRAWN)
-def test_regions_hidden_cells_and_black_cells_are_drawn_and_typed(page: type[Declared]) -> None:
+def test_regions_hidden_cells_and_black_cells_are_drawn_and_typed(page):
     mine, (asked, answered, below) = page(), DRAWN[page]
     made = make(mine, seeded(1, 0))
     relations = gather(mine.always_instances, [made.own])
@@ -165,9 +164,7 @@ def test_regions_hidden_cells_and_black_cells_are_drawn_and_typed(page: type[Dec
     assert board_picture(mine, made.answers[0], made.question).height == 48 * len(answered.split()) + 16
 
 
-def test_a_drawing_of_ones_own_needs_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_drawing_of_ones_own_needs_the_file(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["new-puzzle", "hills"]) == 0
     own = '\n    def draw(self, tokens, question=None, relations=None):\n        return "as I draw it"\n'
@@ -183,9 +180,7 @@ def test_a_drawing_of_ones_own_needs_the_file(
     assert "as I draw it" in capsys.readouterr().out
 
 
-def test_names_and_files_that_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_and_files_that_are_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name in ("../up", "2hills", "Hills", "a b"):
         assert main(["new-puzzle", name]) == 1

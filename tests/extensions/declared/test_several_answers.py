@@ -1,7 +1,5 @@
 """Puzzles with several right answers: their rules judge."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +11,7 @@ from datasets_gen.structure import Relation, Structure
 from reason.data import PuzzleData
 
 
-def two_colourings(folder: Path, unique: bool) -> tuple[torch.nn.Module, PuzzleData]:
+def two_colourings(folder, unique):
     """Two colours on the path 0 - 1 - 2, which has two solutions, one of them the label; and a network in float64."""
     edges = Relation(name="edge", rule=["!=", "x0", "x1"], places=2, instances=((0, 1), (1, 2)))
     facts = {"name": "path", "grid": [1, 3], "values": "ab", "lowest": 1, "shown_only": "", "interchangeable": True}
@@ -31,7 +29,7 @@ def two_colourings(folder: Path, unique: bool) -> tuple[torch.nn.Module, PuzzleD
 
 
 @pytest.mark.parametrize("unique", [False, True])
-def test_exact_of_several_right_answers_is_that_the_rules_hold(tmp_path: Path, unique: bool) -> None:
+def test_exact_of_several_right_answers_is_that_the_rules_hold(tmp_path, unique):
     model, data = two_colourings(tmp_path, unique)
     got = read(model, data, 6, 7)
     assert (got["exact_by_step"] == got["valid_by_step"]) is not unique
@@ -39,7 +37,7 @@ def test_exact_of_several_right_answers_is_that_the_rules_hold(tmp_path: Path, u
     assert max(got["cell_by_step"]) < 1
 
 
-def test_every_study_judges_several_right_answers_by_the_rules(tmp_path: Path) -> None:
+def test_every_study_judges_several_right_answers_by_the_rules(tmp_path):
     pytest.importorskip("reason.extensions.studies")
     model, data = two_colourings(tmp_path, unique=False)
     got = read(model, data, 8, 7, studies="restarts=2,policies,probes")  # later rounding decides: it is chaotic
