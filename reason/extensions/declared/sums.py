@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, one_hot, pad
+from torch.utils._pytree import tree_map_only
 
 from datasets_gen.extensions.declared.linear import DIFFERENT, Sum, linear_form
 from datasets_gen.layout import DatasetError
@@ -212,7 +213,7 @@ class LinearConstraints(nn.Module):
         tokens = structure.alphabet
         self.values = tuple((structure.lowest or 0) + token - tokens[0] for token in tokens)
         self.relations = {index: each for index, each in enumerate(structure.relations) if each.seen}
-        self._tables: dict[tuple[int, int], Tables] = {}
+        self._tables: dict[tuple[int, int, torch.device], Tables] = {}
         groups = [structure.partition(name) for name in structure.groups]
         every = [(DIFFERENT, np.flatnonzero(group == n)) for group in groups for n in range(group.max() + 1)]
         every += [(each.rule, np.array(cells)) for each in self.relations.values() for cells in each.instances]
@@ -263,10 +264,14 @@ class LinearConstraints(nn.Module):
         return [(index, relations[index]) for index in self.relations if relations and relations[index].shape[1]]
 
     def _table(self, index: int, rows: Tensor) -> Tables:
+        """On the device of the instances, kept: a copy at each step would wait for the host."""
         relation, largest = self.relations[index], rows.shape[-1] - self.relations[index].clues
-        if (index, largest) not in self._tables:
-            self._tables[index, largest] = tables(relation, largest, self.values)
-        return self._tables[index, largest]
+        key = index, largest, rows.device
+        if key not in self._tables:
+            self._tables[key] = tree_map_only(
+                Tensor, lambda t: t.to(rows.device), tables(relation, largest, self.values)
+            )
+        return self._tables[key]
 
     def _of_each(self, index: int, rows: Tensor, first: int) -> tuple[Terms, bool]:
         """The constraints of instances (B, M, C + P), and whether the terms of one may differ in weight.
@@ -276,9 +281,9 @@ class LinearConstraints(nn.Module):
         relation, table = self.relations[index], self._table(index, rows)
         numbers, cells = rows.long().split([relation.clues, rows.shape[-1] - relation.clues], dim=-1)
         size = (cells >= 0).sum(-1)
-        which = torch.searchsorted(table.codes.to(rows.device), code(size, numbers.unbind(-1), relation.highest))
+        which = torch.searchsorted(table.codes, code(size, numbers.unbind(-1), relation.highest))
         which = which.clamp(max=len(table.codes) - 1)
-        places, values, weights, bounds = (part.to(rows.device)[which] for part in table[1:5])  # (B, M, C', T)
+        places, values, weights, bounds = (part[which] for part in table[1:5])  # (B, M, C', T)
         there = (places >= 0) & (size > 0)[..., None, None]
         hidden = first + torch.arange(rows.shape[1] * table.hidden, device=rows.device)
         hidden = hidden.view(rows.shape[1], table.hidden)
