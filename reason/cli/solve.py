@@ -35,6 +35,7 @@ DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer chang
   reason solve sudoku 53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79
   reason solve sudoku-6x6 "1..4.. ..2... .6.... ...5.. 4....1 ....3."    '.' for open cells, spaces ignored
   reason solve maze maze.txt                                    a drawing in a file, of any size
+  reason solve runs/any puzzle.txt data=sums.py                 by the rules that a file declares (preset any)
   reason solve addition 123+456                                 a sum; § ends the answer
   reason solve runs/text "The beginning" --temperature 0.8      a text that goes on
   reason solve runs/first puzzle.txt steps=32 --gif puzzle.gif  a run of yours
