@@ -1,4 +1,4 @@
-"""Train a reasoner: python train.py PRESET data=DIR run=DIR [section.key=value …] (see --help)."""
+"""Train a reasoner: python train.py PRESET [data=DIR] [run=DIR] [section.key=value …] (see --help)."""
 
 import sys
 

@@ -142,7 +142,7 @@ class Run:
     def steps(self, puzzles: Batch | ArrayLike, count: int | None = None) -> Iterator[StepRecord]:
         """Supervision steps of a batch, or of tokens (B, S); none: twice the trained ones.
 
-        Each record has `logits`, `answer`, `exact`, `q_halt`, `state`, `before`, `x` and more
+        Each record has `logits`, `answer`, `exact`, `q_halt`, `state`, `before`, `context` and more
         (`reason.rollout.StepRecord`).
 
         Raises:

@@ -8,7 +8,9 @@ them, when they are first needed:
     settings.py   before the first config: models, mixers, loss terms, evaluations (reason/config/schema.py)
     presets.py    before the first preset (reason/presets)
     report.py     before the first evaluation: consumers and sections of the page (reason/evaluation/suite.py)
-    solve.py      before the first `reason solve`: texts that go on (reason/solve.py)
+    solve.py      before the first `reason solve`: models that write text (reason/solve.py)
+
+A few are asked for by name (`extension`): graph, torchrun, pack, export and memory.
 """
 
 from __future__ import annotations

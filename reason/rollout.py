@@ -1,7 +1,7 @@
 """How a model is driven: carry, supervision steps and halting, in training and in evaluation (docs/math.md §3).
 
-Training processes B rows. In a supervision step each row takes one `Reasoner.step`; then the loss is computed, and
-the state goes on to the next step without its gradient (`supervise`):
+Training processes B rows. In a supervision step each row takes T calls of `Reasoner.step` (T = 1, except for looped
+models); then the loss is computed, and the next step starts from the detached state (`supervise`):
 
     puzzles   halted rows take new ones, and the initial state        `_refilled`
     states    z ← step(z, x̂), T times where rollout.loops says so

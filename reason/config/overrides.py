@@ -1,6 +1,6 @@
-"""Changes of a config: `section.key=value` of a command line, a plain tree of a file, and the errors of both.
+"""Changes of a config: `section.key=value` of a command line over a preset over the defaults, and their errors.
 
-Defaults < preset < file < command line.
+`read_config` reads a run's config.json in place of a preset.
 """
 
 from __future__ import annotations

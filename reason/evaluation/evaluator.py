@@ -240,6 +240,7 @@ class Evaluator:
                 rows = self.examples[first : min(first + size, own.stop)]
                 padded = torch.cat([rows, rows[-1:].expand(size - len(rows))]) if self.fill else rows
                 columns: dict[str, np.ndarray] = {}
+                owners: dict[str, Consumer] = {}
                 batch = self.data.take(padded)
                 hooks: dict[str, Any] = {"start": self.start(padded), "clues": self.clues(batch.inputs, padded)}
                 hooks |= {"rules": self.rules, "stepper": self.stepper}
@@ -247,7 +248,7 @@ class Evaluator:
                     record = record if len(rows) == len(padded) else _first_rows(record, len(rows))
                     for consumer in consumers:
                         if record.step <= consumer.steps:
-                            columns |= consumer.observe(record) or {}
+                            columns |= _columns(consumer, record, owners)
                     bar.update()
                 batches.append(columns)
         batches = self.world.collect(batches)
@@ -308,6 +309,16 @@ def evaluate(evaluator: Evaluator, consumers: list[Consumer]) -> dict[str, Any]:
 def narrow(tokens: Tensor, record: StepRecord) -> Tensor:
     """Tokens for the host, a byte each where the vocabulary allows it."""
     return tokens.to(torch.uint8 if record.logits.shape[-1] <= 256 else torch.int32)
+
+
+def _columns(consumer: Consumer, record: StepRecord, owners: dict[str, Consumer]) -> Columns:
+    """The columns of a consumer at a step; ConfigError if another consumer has one of that name."""
+    columns = consumer.observe(record) or {}
+    for name in columns:
+        if (owner := owners.setdefault(name, consumer)) is not consumer:
+            fix = f"the column {name} is that of {type(owner).__name__}; choose another name"
+            raise ConfigError(f"{defined(type(consumer))}: {fix}")
+    return columns
 
 
 def _first_rows(record: StepRecord, count: int) -> StepRecord:

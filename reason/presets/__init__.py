@@ -19,7 +19,7 @@ from reason.models.base import Shape
 from reason.plugins import installed, load_parts, own_recipe
 from reason.presets.tables import BASES as BASES
 from reason.presets.tables import MADE as MADE
-from reason.presets.tables import Base, PaperTable, Row, read_papers
+from reason.presets.tables import Base, PaperTable, Row, read_papers, shape_made
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,10 @@ def preset(name: str) -> Preset:
             fix = "a preset returns a config: derive(Config(), {…}); a class is named by model.kind"
             raise ConfigError(f"{name} returned {type(made).__name__}; {fix}")
         plain = name.rpartition(":")[2].replace("_", "-")
-        shape = BASES["sudoku-9x9"].shape
-        return Preset(plain, lambda: made, lambda: shape, lambda: inspect.cleandoc(recipe.__doc__ or plain))
+        source = made if made.data.generate.get("name") in MADE else BASES["sudoku-9x9"].config
+        return Preset(
+            plain, lambda: made, lambda: shape_made(source), lambda: inspect.cleandoc(recipe.__doc__ or plain)
+        )
     if name in PRESETS:
         return PRESETS[name]
     alike = [each for each in PRESETS if each.startswith(f"{name}-")]

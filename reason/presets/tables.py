@@ -58,11 +58,16 @@ class Base:
 
     @property
     def shape(self) -> Shape:
-        """The shape of the puzzles that `data.generate` makes, the largest where there are several sizes."""
-        options = self.config.data.generate
-        if options["name"] not in MADE:
-            raise ConfigError(f"{options['name']} is made by an extension; {installed()}")
-        return shape_of_puzzle(MADE[options["name"]](options))
+        """The shape of the puzzles that `data.generate` makes."""
+        return shape_made(self.config)
+
+
+def shape_made(config: Config) -> Shape:
+    """The shape of the puzzles that `data.generate` makes, the largest of several sizes."""
+    options = config.data.generate
+    if options["name"] not in MADE:
+        raise ConfigError(f"{options['name']} is made by an extension; {installed()}")
+    return shape_of_puzzle(MADE[options["name"]](options))
 
 
 @dataclass(frozen=True)

@@ -116,10 +116,10 @@ def view(table: Table) -> View:
     """The rows that a table shows, as narrow as its cells: headers break between their words, words where they must."""
     shown = View(title=Text(table.title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for index, column in enumerate(table.columns):
-        width = max(len(text) for text in ("-", *(row[index] for row in table.shown), *column.split()))
+        width = max(len(text) for text in ("-", *(row[index] for row in table.shown), *str(column).split()))
         words = index in table.left
         side: Literal["left", "right"] = "left" if words else "right"
-        shown.add_column(Text(fill(column, width)), justify=side, no_wrap=not words, overflow="fold")
+        shown.add_column(Text(fill(str(column), width)), justify=side, no_wrap=not words, overflow="fold")
     for row in table.shown:
         shown.add_row(*map(Text, row))
     return shown

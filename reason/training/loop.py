@@ -72,14 +72,14 @@ class Trainer:
         if training.compile != "none":
             compile_networks(model)
 
-        # One stream of puzzles and one carry for each set. All rows start halted, so the first step replaces the blank
-        # puzzles.
+        # One stream of puzzles and one carry for each set. All rows start halted, so the first step replaces these
+        # copies of example 0.
         self.samplers = [
             Sampler(part, training.batch_size, seeds(config.seed)[1] + number, config.data.augment, config.data.hints)
             for number, part in enumerate(data.parts)
         ]
-        blank = torch.zeros(training.batch_size // self.world.size, dtype=torch.int64, device=self.device)
-        self.carries = [first_carry(model, part.take(blank), rollout) for part in data.parts]
+        first = torch.zeros(training.batch_size // self.world.size, dtype=torch.int64, device=self.device)
+        self.carries = [first_carry(model, part.take(first), rollout) for part in data.parts]
 
         self.scaling = LossScaling(self.device, model.products or model.dtype)
         self.optimizers = Optimizers(model, config.optimizer, self.scaling)
@@ -104,7 +104,8 @@ class Trainer:
         config, model, numbers = self.config, self.model, self.numbers()
         if config.optimizer.freezes(self.step, config.training.steps):
             model.freeze_embedding()
-        names = config.loss.weights_at(self.step, config.training.steps)  # of the terms that are evaluated
+        # The terms evaluated now; λ is read from `numbers`, which a captured step keeps on the device.
+        names = list(config.loss.weights_at(self.step, config.training.steps))
         weights = self.balancer.weights(names) if self.balancer else {name: numbers[name] for name in names}
         for set_index, begins, loops, measured in self.supervisions():
             # The balancer measures in eager mode. With gradient checkpointing the backward pass repeats forward calls,

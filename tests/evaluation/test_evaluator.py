@@ -14,7 +14,7 @@ from reason.config.overrides import derive
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import STUDIES, EvaluationConfig, Study
-from reason.evaluation.evaluator import PuzzleSeeds, default_steps, evaluate
+from reason.evaluation.evaluator import Consumer, PuzzleSeeds, default_steps, evaluate
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.studies.by_step import Rules, halt_signal
 from reason.evaluation.suite import CONSUMERS, consumers_of
@@ -78,6 +78,12 @@ def test_one_pass_whoever_looks_on(trained, monkeypatch):
     evaluate(evaluator, consumers)
     assert sum(rows) == 4 * len(data)
     assert not any(consumer.cost for consumer in consumers)
+
+    class Mine(Consumer):
+        observe = lambda self, record: {"exact": np.zeros(1)}  # noqa: E731
+
+    with pytest.raises(ConfigError, match=r"Mine: the column exact is that of Accuracy; choose another name"):
+        evaluate(evaluator, [*consumers, Mine(evaluator)])
 
 
 def test_rules_are_asked_again_where_one_cell_changed(sudoku_4x4):
