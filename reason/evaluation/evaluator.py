@@ -316,8 +316,8 @@ def _columns(consumer: Consumer, record: StepRecord, owners: dict[str, Consumer]
     columns = consumer.observe(record) or {}
     for name in columns:
         if (owner := owners.setdefault(name, consumer)) is not consumer:
-            fix = f"the column {name} is that of {type(owner).__name__}; choose another name"
-            raise ConfigError(f"{defined(type(consumer))}: {fix}")
+            both = " and ".join(defined(type(each)) for each in (owner, consumer))
+            raise ConfigError(f"{both} return a column {name}; give one another name")
     return columns
 
 
