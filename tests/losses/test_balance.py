@@ -161,8 +161,8 @@ def test_a_training_with_all_eight_terms_and_a_frozen_embedding(tiny, tmp_path):
     config = override(tiny, changes | {"rollout.accum_steps": "2", "rollout.carry": "same-batch"})
     trainer = trainer_of(config, tmp_path / "run")
     embeddings = []
-    step = trainer.optimizer_step
-    trainer.optimizer_step = lambda: (embeddings.append(trainer.model.tokens.weight.detach().clone()), step())[1]
+    step = trainer.run_step
+    trainer.run_step = lambda: (embeddings.append(trainer.model.tokens.weight.detach().clone()), step())[1]
     trainer.train()
     embeddings.append(trainer.model.tokens.weight.detach().clone())
     moved = [not torch.equal(a, b) for a, b in pairwise(embeddings)]
