@@ -19,7 +19,7 @@ def add_command(
 ) -> argparse.ArgumentParser:
     """Add a command that `run` carries out; the first line of its page says what it does, the last ones are examples.
 
-    `instead`: what a generator prints where it writes no set.
+    `instead`: the text that a generator prints if it writes no set.
     """
     page = "\n\n".join(texts)
     summary = page[:1].lower() + page[1:].partition("\n")[0].rstrip(".")
@@ -56,7 +56,7 @@ def add_processes(parser: argparse.ArgumentParser) -> None:
 
 
 def check_counts(options: argparse.Namespace) -> dict[str, int]:
-    """The number of puzzles by split; DatasetError where it is 0, or the folder is in use."""
+    """Return the number of puzzles by split; raises DatasetError if it is 0, or the folder is in use."""
     counts = {name: getattr(options, name) for name in SPLITS}
     if not any(counts.values()):
         raise DatasetError("--train, --validation and --test are all 0: nothing to make")
@@ -72,7 +72,7 @@ def save(
     facts: Mapping[str, Any],
     command: str | None = None,
 ) -> None:
-    """Write the set with the command that makes it again (by default the puzzle's name), and print where it is."""
+    """Write the set with the command that makes it again (by default the puzzle's name), and print its path."""
     if options.instead:
         print(options.instead)
         return

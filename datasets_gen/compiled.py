@@ -1,4 +1,4 @@
-"""numba, imported when a compiled function is first called; where its cache has no folder, it compiles anew."""
+"""numba, imported when a compiled function is first called; without a folder for its cache, it compiles again."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ FRAME, BARRED = re.compile(r"\+-+\+ *"), re.compile(r"\|(.*)\| *")
 class Puzzle(ABC):
     """A puzzle family with its size: a frozen dataclass whose fields are the entries of dataset.json's `task`.
 
-    A family states `name`, `characters`, `grid_shape` and, where it `judges`, `solved`; it is entered under its name in
+    A family states `name`, `characters`, `grid_shape` and, if it `judges`, `solved`; it is entered under its name in
     `datasets_gen.puzzles.FAMILIES`. N examples of S cells are arrays (N, S) of tokens; token 0 pads. `relations`: the
     instances of each example, (N, M, 1 + C + P) or of one (M, 1 + C + P), see datasets_gen/layout.py; families with
     fixed rules have none.
@@ -40,7 +40,7 @@ class Puzzle(ABC):
     @property
     @abstractmethod
     def characters(self) -> str:
-        """How text shows each token: one character each."""
+        """The characters of the tokens in text, one for each token."""
 
     @property
     @abstractmethod
@@ -53,7 +53,7 @@ class Puzzle(ABC):
 
     @property
     def rules(self) -> str:
-        """What `verify` says when the rules hold."""
+        """The sentence that `verify` prints if the rules hold."""
         return "every answer is right"
 
     @property
@@ -72,7 +72,7 @@ class Puzzle(ABC):
 
     @property
     def glyphs(self) -> str:
-        """What a picture writes into a cell of each token: one character each, blank for an open cell or a fill."""
+        """The characters of the tokens in a picture, one for each token; blank for an open cell or a fill."""
         return self.characters.replace(".", " ")
 
     @property
@@ -82,7 +82,7 @@ class Puzzle(ABC):
 
     @property
     def symmetry(self) -> GridSymmetry | None:
-        """What keeps the rules, and perhaps the label; None: nothing does."""
+        """The symmetries that keep the rules, and perhaps the label, or None."""
         return None
 
     @property
@@ -92,25 +92,25 @@ class Puzzle(ABC):
 
     @property
     def task(self) -> dict[str, Any]:
-        """What dataset.json keeps of the family: its name and its fields."""
+        """Return the entry in dataset.json: the family's name and its fields."""
         return {"name": self.name, **vars(self)}
 
     def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) bool: solved, and the answer is the label that a set must have: where `fault` is None."""
+        """(N,) bool: solved, and the answer is the label that a set must have, so `fault` is None."""
         own = [None] * len(questions) if relations is None else relations
         return np.array([self.fault(*each) is None for each in zip(questions, answers, own, strict=True)], bool)
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """What `solved` objects to in one answer (S,), in words with the cells; None when it is solved."""
+        """Return the first fault of one answer (S,) as text with its cells, or None if it is solved."""
         rows = None if relations is None else relations[None]
         return None if self.solved(question[None], answer[None], rows)[0] else "the answer breaks a rule"
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """What `valid` objects to in one answer (S,), in words; None when it is valid."""
+        """Return the first broken rule of one answer (S,) as text, or None if it is valid."""
         return self.mistake(question, answer, relations)
 
     def place(self, cell: int) -> str:
-        """Where a cell lies, for an error: rows and columns are counted from 1, cells without rows from 0."""
+        """Return a cell's position for an error: rows and columns count from 1, cells without rows from 0."""
         rows, columns = self.grid_shape
         return f"row {cell // columns + 1}, column {cell % columns + 1}" if rows > 1 else f"cell {cell}"
 
@@ -119,7 +119,7 @@ class Puzzle(ABC):
         return None
 
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """Why a question (S,) has no answer at all, in words; None where that is not plain to see."""
+        """Return the reason why a question (S,) has no answer, or None if no simple check shows one."""
         found = self.exact(question, relations)
         return None if found is None or found[0] else "no answer obeys all rules and clues"
 
@@ -138,7 +138,7 @@ class Puzzle(ABC):
         return np.array([character not in "._ " for character in self.characters])[question]
 
     def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """What a drawing shows of a question (S,) and the answers after each step (T, S): (T + 1, S) tokens."""
+        """Return the drawn tokens (T + 1, S) of a question (S,) and the answers after each step (T, S)."""
         return np.concatenate([question[None], answers.astype(question.dtype)])
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
@@ -150,15 +150,15 @@ class Puzzle(ABC):
         return row_keys(questions)
 
     def notes(self, labels: Mapping[str, np.ndarray]) -> list[str]:
-        """What deserves a look in the answers (N, S) of the splits, in a line each."""
+        """Return remarks on the answers (N, S) of the splits, one line each."""
         return []
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
-        """The board (S,) as text; cells that `question` leaves open are set apart where the family can."""
+        """The board (S,) as text; cells that `question` leaves open are set apart if the family can."""
         return "\n".join("".join(self.characters[t] for t in row) for row in self.on_board(tokens))
 
     def sized(self, text: str) -> Self:
-        """The member of the family with as many cells as a typed board; itself where no member fits."""
+        """The member of the family with as many cells as a typed board; itself if no member fits."""
         return self
 
     def texts(self, text: str) -> list[str]:

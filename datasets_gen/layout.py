@@ -1,6 +1,6 @@
-"""The on-disk layout of a puzzle set: HRM's and TRM's, read and written whole, or not at all.
+"""The on-disk layout of a puzzle set: HRM's and TRM's, loaded and written whole, or not at all.
 
-    DIR/identifiers.json                       names of the puzzle identifiers (optional when read)
+    DIR/identifiers.json                       names of the puzzle identifiers (optional when loaded)
     DIR/SPLIT/dataset.json                     `Metadata`
     DIR/SPLIT/all__inputs.npy, all__labels.npy (N, S) tokens
     DIR/SPLIT/all__puzzle_identifiers.npy      (P,)   which embedding a puzzle uses
@@ -10,8 +10,8 @@
     DIR/SPLIT/all__sources.npy                 (P,)   index into dataset.json's "sources", ours, optional
     DIR/SPLIT/all__relations.npy               (N, M, 1+C+P') instances of each example, ours, optional
 
-A row of relations is one instance: the index of its kind in dataset.json's "structure", C numbers, P' cells; -1 where a
-number or a cell is absent, and throughout where an example has fewer than M instances.
+A row of relations is one instance: the index of its kind in dataset.json's "structure", C numbers, P' cells; -1 for an
+absent number or cell, and in all columns of an instance that an example with fewer than M instances lacks.
 
 N examples, P puzzles, G groups, S cells. A group holds the variants of one base puzzle. "all" is the one name in
 dataset.json's "sets": HRM's layout allows several subsets, and no builder of HRM or TRM writes more.
@@ -50,21 +50,21 @@ NAME = re.compile(r"\w[\w.+ -]*")
 
 
 class DatasetError(ValueError):
-    """A puzzle set, or a request for one, that breaks a rule; the text says where, why and what fixes it."""
+    """A puzzle set, or a request for one, that breaks a rule; the text states the place, the reason and the fix."""
 
 
 # Text and JSON
 
 
 def check_name(name: str, what: str) -> None:
-    """Raises DatasetError where a name cannot be part of a file's name: a path, empty, or of other characters."""
+    """Raises DatasetError if a name cannot be part of a file's name: a path, empty, or of other characters."""
     if not NAME.fullmatch(name):
         raise DatasetError(f"{what} {name!r} is not a name; give letters, digits and . _ + - (no path)")
 
 
 @contextlib.contextmanager
 def text_file(path: Path) -> Iterator[IO[str]]:
-    """A UTF-8 file to read, line ends as they are, a byte order mark skipped; raises DatasetError where it is none."""
+    """A UTF-8 file to read, line ends as they are, a byte order mark skipped; raises DatasetError if it is not."""
     if not path.is_file():
         raise DatasetError(f"no file {path}; give the path of a local file")
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -75,7 +75,7 @@ def text_file(path: Path) -> Iterator[IO[str]]:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file; raises DatasetError where it is none."""
+    """The content of a JSON file; raises DatasetError if it is not JSON."""
     with text_file(path) as file:
         try:
             return json.load(file)
@@ -112,7 +112,7 @@ class Metadata(BaseModel):
     total_groups: int = Field(ge=0)
     mean_puzzle_examples: float
     sets: list[str] = Field(min_length=1, max_length=1)
-    total_puzzles: int | None = None  # not read: TRM's builders of Sudoku and mazes count groups here
+    total_puzzles: int | None = None  # not used: TRM's builders of Sudoku and mazes count groups here
     task: dict[str, Any] = Field(default_factory=dict, description='the puzzle: {"name": "sudoku", "size": 6}')
     provenance: dict[str, Any] = Field(default_factory=dict, description="command, seed and version that made it")
     sources: list[str] = Field(default_factory=list, description="where imported puzzles come from")
@@ -170,7 +170,7 @@ class Split:
         sources: np.ndarray | None = None,
         relations: np.ndarray | None = None,
     ) -> Split:
-        """One example = one puzzle = one group, all with identifier 0 (Sudoku, mazes, addition)."""
+        """Arrays of a split with one example for each puzzle and group, and identifier 0 (Sudoku, mazes, addition)."""
         indices = np.arange(len(inputs) + 1)
         return cls(inputs, labels, np.zeros(len(inputs), np.int64), indices, indices, ratings, sources, relations)
 
@@ -183,7 +183,7 @@ def unscored_as_pad(split: Split) -> Split:
 
 
 def unscored_examples(metadata: Metadata, split: Split) -> int:
-    """How many examples have no scored cell: no accuracy can count them."""
+    """Return the number of examples without a scored cell, which no accuracy can count."""
     return sum(int(_unscored(split.labels[rows], metadata).all(1).sum()) for rows in parts(len(split.labels)))
 
 
@@ -195,7 +195,7 @@ def _unscored(labels: np.ndarray, metadata: Metadata) -> np.ndarray:
 
 
 def check_free(directory: Path) -> None:
-    """Raises DatasetError where a folder is in use."""
+    """Raises DatasetError if a folder is in use."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise DatasetError(f"{directory} already exists and is not empty; name another --output-dir or remove it")
 
@@ -228,7 +228,7 @@ def write_dataset(
 ) -> None:
     """Write every split, or nothing: the folder appears in one rename.
 
-    Tokens are stored as uint8 where the vocabulary fits, indices as int32. `files` are JSON files at the root.
+    Tokens are stored as uint8 if the vocabulary fits, indices as int32. `files` are JSON files at the root.
     """
     identifiers = identifiers or ["<blank>"]
     for name in splits:
@@ -297,7 +297,7 @@ def read_metadata(directory: Path | str, split: str) -> Metadata:
 
 
 def check_alike(directory: Path | str, splits: Mapping[str, Metadata], fields: Sequence[str] = SHARED) -> None:
-    """Raises DatasetError where splits differ in one of `fields`."""
+    """Raises DatasetError if splits differ in one of `fields`."""
     first, *_ = splits
     for name, metadata in splits.items():
         for field in fields:
@@ -307,7 +307,7 @@ def check_alike(directory: Path | str, splits: Mapping[str, Metadata], fields: S
 
 
 def check_splits(directory: Path | str) -> None:
-    """Raises DatasetError where a split of a set lacks a file or has other sizes; the arrays are not read."""
+    """Raises DatasetError if a split of a set lacks a file or has other sizes; the arrays are not loaded."""
     splits = {name: read_metadata(directory, name) for name in splits_of(directory)}
     check_alike(directory, splits, ("seq_len", "vocab_size", "num_puzzle_identifiers"))
     for split, metadata in splits.items():
@@ -330,7 +330,7 @@ def read_identifiers(directory: Path | str, metadata: Metadata) -> list[str]:
 
 
 def read_split(directory: Path | str, split: str) -> tuple[Metadata, Split]:
-    """Read one split; DatasetError where a rule is broken that needs no knowledge of the puzzle.
+    """Load one split; raises DatasetError if a rule is broken that needs no knowledge of the puzzle.
 
     The arrays of a split whose files hold more than `LARGE` bytes are mapped: they stay on disk, and the system keeps
     in memory what fits. A mapped file must not shrink: reading beyond its end would kill the process.

@@ -42,13 +42,13 @@ def seeded(seed: int, *key: int) -> np.random.Generator:
 
 
 def share(count: int) -> int:
-    """How many of `count` puzzles this process looks for."""
+    """Return the number of puzzles, of `count` in all, that this process looks for."""
     part = PART.get()
     return count if part is None else -(-count // part.of)
 
 
 class Chunk(NamedTuple):
-    """One task of a generator: random puzzles of a kind, drawn from the generator that (seed, split, number) names."""
+    """A task of a generator: random puzzles of a kind, drawn from the generator that (seed, split, number) names."""
 
     kind: Any  # what the family must know to draw them
     seed: int
@@ -71,11 +71,11 @@ def distinct(
     hopeless: Callable[[Sequence[tuple[Any, Result]], int, int], bool],
     alone: bool = True,
 ) -> dict[str, list[Result]]:
-    """By split, the first `counts` items that the chunks of a kind bring, number 0, 1, …; no two are alike.
+    """Return by split the first `counts` items that the chunks of a kind bring, number 0, 1, …; no two are alike.
 
     make: (signature, item) of a chunk's draws; equal signatures for items that are alike, None for a draw that failed.
     hopeless: called with a chunk's results, the number of chunks in a row without a new item, and that of all items;
-    whether to stop with what there is; raises DatasetError where that is not enough. A process that makes a part of the
+    whether to stop with what there is; raises DatasetError if that is not enough. A process that makes a part of the
     set looks for its share of the items.
     """
     seen: set[Any] = set()
@@ -105,8 +105,8 @@ def ordered_map(
     """function(task) for every task, in order; tasks may be endless: close the iterator when done.
 
     The work starts in this process and moves to `processes` others, by default as many as there are processors, after
-    `ALONE_SECONDS`; at once where `alone` is false, for tasks of minutes. A script needs `if __name__ == "__main__":`
-    only where it defines the function or the tasks itself. A process that makes a part takes only the tasks of that
+    `ALONE_SECONDS`; at once if `alone` is false, for tasks of minutes. A script needs `if __name__ == "__main__":`
+    only if it defines the function or the tasks itself. A process that makes a part takes only the tasks of that
     part. What `function` raises is raised here, with its traceback there as a note.
     """
     part = PART.get()
@@ -132,7 +132,7 @@ def _in_processes(
 ) -> Iterator[Result]:
     """function(task) for the first task and the others, by processes that work on one task at a time each.
 
-    Each worker has a pipe of its own. One shared pipe would hang its reader for ever where a worker is killed in the
+    Each worker has a pipe of its own. One shared pipe would hang its reader for ever if a worker is killed in the
     midst of an answer, as all of them are at the end.
     """
     pipes = [SPAWN.Pipe() for _ in range(processes)]

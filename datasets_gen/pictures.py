@@ -13,7 +13,7 @@ EDGE, FOOT = 8, 28  # pixels
 
 
 def character_of(characters: str, token: int) -> str:
-    """How a token is written; '?' for one that a model says and the puzzle does not know."""
+    """Return the character of a token; '?' for a predicted token that the puzzle does not have."""
     return characters[token] if 0 <= token < len(characters) else "?"
 
 
@@ -24,7 +24,7 @@ def board_picture(
     before: np.ndarray | None = None,
     caption: str = "",
 ) -> Image.Image:
-    """Tokens (S,) as an answer to `question` (S,): clues grey and struck through where they were changed.
+    """Tokens (S,) as an answer to `question` (S,): clues grey, and struck through if they were changed.
 
     before: the board of the step before, from which cells that differ are marked. The longer side has about 480 pixels.
     """

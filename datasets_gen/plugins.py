@@ -1,10 +1,10 @@
 """The extensions: folders of datasets_gen/extensions, which add to the tables of the core.
 
-The core imports these files of an extension, where it has them, when they are first needed:
+The core imports these files of an extension, if they exist, when they are first needed:
 
     puzzles.py     before the family of a set is looked up (datasets_gen/puzzles.py)
-    commands.py    before the command line is read (datasets_gen/commands.py)
-    importers.py   before `import` is read (datasets_gen/importers)
+    commands.py    before the command line is parsed (datasets_gen/commands.py)
+    importers.py   before `import` is parsed (datasets_gen/importers)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A question for an error: "did you mean NAME? "; "" where no known name is close."""
+    """A question for an error: "did you mean NAME? "; "" if no known name is close."""
     return "".join(f"did you mean {name}? " for name in difflib.get_close_matches(word, list(known), n=1))
 
 

@@ -1,4 +1,4 @@
-"""Which puzzle family a set belongs to."""
+"""The puzzle family of a set."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def puzzle_of(metadata: Metadata) -> Puzzle:
 
 
 def known_puzzle(metadata: Metadata) -> Puzzle | None:
-    """The family of a set; None where no family fits: the set still trains."""
+    """The family of a set; None if no family fits; a model can still be trained on the set."""
     try:
         return puzzle_of(metadata)
     except (KeyError, TypeError, ValueError):

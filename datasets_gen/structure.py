@@ -32,7 +32,7 @@ class Relation(BaseModel):
     seen: bool = Field(True, description="false: networks do not read it")
 
     def fits(self, cells: Sequence[int], seq_len: int) -> bool:
-        """Whether these cells of S = `seq_len` are an instance: different ones, as many as it has places."""
+        """Return whether these cells of S = `seq_len` are an instance: all different, one for each place."""
         return 0 < len(cells) == len({*cells} & {*range(seq_len)}) and len(cells) in (self.places or len(cells),)
 
 
@@ -83,7 +83,7 @@ class Structure(BaseModel):
         return np.array(self.groups[name], np.int64)
 
     def fault(self, seq_len: int, vocab_size: int) -> str | None:
-        """Why the structure does not fit S = `seq_len` cells and `vocab_size` tokens, in words; None: it fits."""
+        """Return why the structure does not fit S = `seq_len` cells and `vocab_size` tokens, or None if it fits."""
         if self.grid is not None and (min(self.grid) < 1 or self.cells != seq_len):
             return f"grid {self.grid[0]}x{self.grid[1]} does not hold the {seq_len} cells"
         for name, numbers in self.groups.items():
@@ -106,7 +106,7 @@ class Structure(BaseModel):
 
 
 def units(grid: tuple[int, int], box: tuple[int, int] | None) -> dict[str, tuple[int, ...]]:
-    """The partitions of a grid that have a name: its rows, its columns and, where it has boxes of that shape, these."""
+    """The partitions of a grid that have a name: rows, columns and, if it has boxes of that shape, boxes."""
     row, column = np.indices(grid)
     partitions = {"row": row, "column": column}
     if box is not None:
@@ -134,5 +134,5 @@ class GridSymmetry:
     keeps_label: bool = True
 
     def distinct(self, restarts: int) -> int:
-        """How many of `restarts` see the puzzle differently: a square has eight turns, other symmetries are many."""
+        """Return how many of `restarts` get a different puzzle: a square has eight symmetries, others are many."""
         return min(restarts, TURNS) if self.turns else restarts

@@ -1,4 +1,4 @@
-"""Commands in help and errors, in the words that can be typed where they are printed."""
+"""Commands in help and errors, in the form that the user can type."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def typed(text: str) -> str:
 
 
 def quoted(path: Path | str) -> str:
-    """A path as a word of a command: quoted where a shell would split it, and told apart from key=value."""
+    """A path as a word of a command: quoted if a shell would split it, and told apart from key=value."""
     text = str(path)
     return shlex.quote(f"./{text}" if "=" in text and "/" not in text.partition("=")[0] else text)
 

@@ -94,7 +94,7 @@ def _layout(directory: Path, name: str, metadata: Metadata, split: Split) -> str
 
 
 def _check_rules(puzzle: Puzzle, where: Path, metadata: Metadata, split: Split) -> None:
-    """Raises DatasetError where an answer is wrong, or two groups ask one question."""
+    """Raises DatasetError if an answer is wrong, or two groups ask one question."""
     for start, part in split.parts():
         some = unscored_as_pad(part)
         bad = np.flatnonzero(~puzzle.valid(some.inputs, some.labels, some.relations))
@@ -113,7 +113,7 @@ def _check_rules(puzzle: Puzzle, where: Path, metadata: Metadata, split: Split) 
 
 
 def _check_leaks(puzzle: Puzzle, splits: Mapping[str, Split]) -> None:
-    """Raises DatasetError where a puzzle is in two splits."""
+    """Raises DatasetError if a puzzle is in two splits."""
     keys = {name: _keys(puzzle, split) for name, split in splits.items()}
     for one, two in combinations(splits, 2):
         leaked = np.isin(keys[two], keys[one])
@@ -124,7 +124,7 @@ def _check_leaks(puzzle: Puzzle, splits: Mapping[str, Split]) -> None:
 
 
 def _keys(puzzle: Puzzle, split: Split) -> np.ndarray:
-    """(N,) uint64, equal where one puzzle would be in two splits.
+    """(N,) uint64, equal if one puzzle would be in two splits.
 
     Where the identifier tells the answer, a leak is one under the same identifier: published ARC has two tasks that
     share a pair, and test pairs that are turned demonstrations of their task (f3e62deb).

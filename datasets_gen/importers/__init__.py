@@ -50,7 +50,7 @@ else one of its folder's name; --split overrides both; without any the split is 
 
 
 class Format(NamedTuple):
-    """Files that `import` reads."""
+    """Files that `import` can load."""
 
     read: Callable[[argparse.Namespace], dict[str, Any]]  # the arguments of `write_dataset`
     example: str  # a part of PAGE
@@ -59,7 +59,7 @@ class Format(NamedTuple):
 
 
 FORMATS: dict[str, Format] = {}
-BESIDE: dict[str, Callable[[Path], Any]] = {}  # files of a set next to its splits, and what reads them: npy copies them
+BESIDE: dict[str, Callable[[Path], Any]] = {}  # files of a set next to its splits, with loaders: npy copies them
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -78,7 +78,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run_import(options: argparse.Namespace) -> None:
-    """Read, and save; nothing is written where a source is faulty."""
+    """Load, and save; nothing is written if a source is faulty."""
     check_free(options.output_dir)
     contents = FORMATS[options.format].read(options)
     files = [source.absolute().name for source in options.sources]
@@ -197,7 +197,7 @@ def placed(sources: list[Path], split: str | None, hints: Mapping[str, str] = HI
 
 
 def by_split(options: argparse.Namespace) -> dict[str, Path]:
-    """The source of each split; DatasetError where a split has two."""
+    """The source of each split; raises DatasetError if a split has two."""
     sources = placed(options.sources, options.split)
     if several := [split for split, files in sources.items() if len(files) > 1]:
         raise DatasetError(f"two sources are for the split {several[0]}; name the files train.csv, test.csv")

@@ -33,12 +33,12 @@ class Table(NamedTuple):
 
     puzzle: Sudoku | Maze
     split: Split
-    sources: list[str]  # (P,) where each puzzle comes from
+    sources: list[str]  # (P,) the origin of each puzzle
     style: dict[str, str]  # what must be known to write the same file again: the line end, and an open cell
 
 
 def columns(head: str, lines: Iterator[str]) -> csv.DictReader[str]:
-    """The rows of a CSV with commas, semicolons or tabs; its columns are called as ours where NAMES knows them."""
+    """The rows of a CSV with commas, semicolons or tabs; its columns get our names if NAMES has them."""
     rows = csv.DictReader(itertools.chain([head], lines), delimiter=max(",;\t", key=head.count), strict=True)
     names = [name.strip().lower() for name in rows.fieldnames or ()]
     rows.fieldnames = [NAMES.get(name, name) for name in names]
@@ -85,7 +85,7 @@ def read_table(path: Path, name: str) -> Table:
 
 
 def solved(puzzle: Puzzle, texts: Iterable[tuple[str, str]]) -> Split:
-    """Typed puzzles, each (where it stands, text), with the labels that our own solver finds."""
+    """Typed puzzles, each (its position, text), with the labels that our own solver finds."""
     inputs, labels, tables = [], [], []
     for where, text in texts:
         try:
@@ -124,7 +124,7 @@ def _rating(text: str, where: str) -> float:
 
 
 def _ratings(ratings: list[float]) -> np.ndarray | None:
-    """(P,) int32 where all are whole, else float64, a missing one NaN; None where all are missing."""
+    """(P,) int32 if all are whole, else float64, a missing one NaN; None if all are missing."""
     values = np.array(ratings)
     if np.isnan(values).all():
         return None

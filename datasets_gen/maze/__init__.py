@@ -51,7 +51,7 @@ class Maze(SquareBoard):
         )  # fmt: skip
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The first broken rule, or where the answer differs from the tie-broken path."""
+        """The first broken rule, or the first difference of the answer from the tie-broken path."""
         if broken := self.mistake(question, answer):
             return broken
         other = answer != solve(question[None])[0][0]
@@ -61,7 +61,7 @@ class Maze(SquareBoard):
         return f"the answer is a shortest path, but not the tie-broken one: they differ at {place}"
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The first rule broken where any shortest path is right."""
+        """The first broken rule, if any shortest path is right."""
         if not self._sound(question[None])[0]:
             return "the question is not a maze of walls, free cells, one S and one G"
         changed = (question != answer) & ~((question == FREE) & (answer == PATH))
@@ -78,11 +78,11 @@ class Maze(SquareBoard):
         return None
 
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """Whether walls separate S from G."""
+        """Return a text if walls separate S from G, else None."""
         return None if solve(question[None])[1][0] else "no path leads from S to G"
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray]:
-        """How many shortest paths, 2 for more, and the published one."""
+        """Return the number of shortest paths (2 for more) and the published one."""
         labels, _, paths = solve(question[None])
         return int(paths[0]), labels[0]
 

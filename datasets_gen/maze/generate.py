@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class Kind:
-    """Which mazes: their wall density is drawn between two bounds, their path has `min_path` cells or more."""
+    """A kind of mazes: the wall density is drawn between two bounds, the path has `min_path` cells or more."""
 
     size: int
     lowest: float
@@ -125,7 +125,7 @@ def maze_chunk(chunk: Chunk) -> list[tuple[int, np.ndarray]]:
 
 
 def _far(kind: Kind, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Of so many random mazes those (N, S + 1) that have far goals, each with their number."""
+    """Draw random mazes, and return those (N, S + 1) that have far goals, each with the number of these goals."""
     kept = np.empty((MOST, kind.size**2 + 1), np.uint16)
     return kept[: search_mazes(rng, draws, *astuple(kind), kept)]
 

@@ -129,7 +129,7 @@ def search_mazes(rng, draws, size, lowest, highest, min_path, unique, kept):
 
     Each draws its wall density between `lowest` and `highest`, its walls cell by cell, and a start among the
     free cells. kept (M, S + 2) uint16: cells (1 wall, 2 free, 3 start, 4 every goal at least `min_path` cells
-    from the start, with `unique` by one shortest path), the number of such goals. Stops early where `kept` is
+    from the start, with `unique` by one shortest path), the number of such goals. Stops early if `kept` is
     full. Returns how many were kept.
     """
     cells = size * size
@@ -174,7 +174,7 @@ def search_mazes(rng, draws, size, lowest, highest, min_path, unique, kept):
 
 
 def on_shortest_paths(mazes: np.ndarray) -> np.ndarray:
-    """(N, S) bool: cells of some shortest path, both ends included; none where no path exists."""
+    """(N, S) bool: cells of some shortest path, both ends included; none if no path exists."""
     marks = np.empty(mazes.shape, np.bool_)
     _mark_all(np.ascontiguousarray(mazes, np.uint8), round(mazes.shape[1] ** 0.5), marks)
     return marks
@@ -183,6 +183,6 @@ def on_shortest_paths(mazes: np.ndarray) -> np.ndarray:
 def solve(mazes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels (N, S), path cells with both ends (N,), and shortest paths (N,): 0, 1, or 2 for more.
 
-    Every maze (N, S) has one start and goal; where no path exists its label is the maze and its length 0.
+    Every maze (N, S) has one start and goal; if no path exists, its label is the maze and its length 0.
     """
     return _solve_all(np.ascontiguousarray(mazes, np.uint8), round(mazes.shape[1] ** 0.5))

@@ -41,7 +41,7 @@ class Sudoku(SquareBoard):
 
     @property
     def characters(self) -> str:
-        """How text shows each token; open cells are dots."""
+        """The characters of the tokens in text; open cells are dots."""
         return ".." + "123456789"[: self.size]
 
     @property
@@ -104,7 +104,7 @@ class Sudoku(SquareBoard):
         return self._clash(question, "question") or super().contradiction(question)
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray]:
-        """How many solutions, 2 for more, and one of them."""
+        """Return the number of solutions (2 for more) and one of them."""
         found = solve((question - 1)[None])
         return int(found.counts[0]), found.solutions[0] + 1
 
@@ -123,7 +123,7 @@ class Sudoku(SquareBoard):
         return valid
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
-        """Clues (N,), and what extensions measure where every label is full."""
+        """Clues (N,), and the statistics of extensions if every label is full."""
         clues = {"clues": (questions > 1).sum(1)}
         if ((answers < 2) | (answers >= self.vocab_size)).any():
             return clues
@@ -150,16 +150,16 @@ class Sudoku(SquareBoard):
         return "\n".join(lines)
 
     def sized(self, text: str) -> Sudoku:
-        """The Sudoku with as many cells as are typed; itself where no size has as many."""
+        """The Sudoku with as many cells as are typed; itself if no size has as many."""
         cells = len("".join(boards(text)[:1])) or sum(character not in self.passed for character in text)
         return Sudoku(next((size for size in BOXES if size**2 == cells), self.size))
 
     def texts(self, text: str) -> list[str]:
-        """The puzzles of a file: boards of one line or of n lines; if none can be read, its lines without comments."""
+        """The puzzles of a file: boards of one line or of n lines; if none is found, its lines without comments."""
         return boards(text) or [line for line in super().texts(text) if not line.startswith("#")]
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a board in any form that `boards` reads."""
+        """Tokens (S,) of a board in any form that `boards` can parse."""
         found = boards(text)
         if len(found) > 1:
             raise DatasetError(f"{len(found)} puzzles; solve a file of several with --output ANSWERS.csv")

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def random_chunk(chunk: Chunk) -> list[tuple[int, Puzzle]]:
-    """The puzzles of `CHUNK` random boards with their signatures; left out where thinning ended above the asked clues.
+    """The puzzles of `CHUNK` random boards with their signatures; left out if thinning ended above the asked clues.
 
     The kind of the chunk is the size, and the clues or None.
     """

@@ -15,7 +15,7 @@ def signatures(questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
     Sizes 6 and 9: colour refinement (Weisfeiler and Leman) of the graph of cells, rows, columns, boxes and digits; the
     first colours say which cells are given. Its time is linear in the cells, whereas a canonical form would try
     millions of symmetries of each puzzle. The result is invariant under relabelling, moves of rows, columns, bands and
-    stacks, and transposition where boxes are square. Equivalent puzzles always share a fingerprint. Different puzzles
+    stacks, and transposition if boxes are square. Equivalent puzzles always share a fingerprint. Different puzzles
     rarely do, and then one of them is dropped: no harm is done.
 
     Size 4: relabelling only. Up to all symmetries there are 36 minimal puzzles, too few to split.

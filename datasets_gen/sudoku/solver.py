@@ -2,7 +2,7 @@
 
 Every cell holds a mask of the digits still possible there. Naked singles, hidden singles and locked
 candidates are drawn to a fixpoint; then a cell is guessed, one with the fewest candidates and the most open
-neighbours that share them; where the guess fails the digit is struck out and the deductions go on.
+neighbours that share them; if the guess fails, the digit is struck out and the deductions continue.
 Boards are (S,) uint8 of digits 0..n, 0 blank. In the compiled functions, index loops instead of loops over
 array rows, and unsigned tables, are what makes the code three times as fast.
 """
@@ -22,7 +22,7 @@ PAIR_WEIGHT = 4  # how much more a neighbour with two candidates counts than one
 
 @compiled
 def _fix(mask, cell, new, stack, fresh):
-    """Write a smaller mask and note the cell where one digit is left; returns `fresh`."""
+    """Write a smaller mask, and note the cell if one digit is left; returns `fresh`."""
     mask[cell] = new
     if new & (new - 1) == 0:
         stack[fresh] = cell
@@ -32,7 +32,7 @@ def _fix(mask, cell, new, stack, fresh):
 
 @compiled
 def lone(mask, stack):
-    """Note every cell where one digit is left; returns how many."""
+    """Note every cell with one digit left; returns the number of them."""
     fresh = 0
     for cell in range(len(mask)):
         if mask[cell] & (mask[cell] - 1) == 0:
@@ -43,7 +43,7 @@ def lone(mask, stack):
 
 @compiled
 def deduce(mask, stack, fresh, dirty, table):
-    """Draw every single and locked candidate; False where a contradiction shows. Without `segments`: only singles.
+    """Draw every single and locked candidate; False if a contradiction shows. Without `segments`: only singles.
 
     mask (S,) uint16 changes in place; stack[:fresh] are cells just fixed; dirty has a bit for every unit to
     scan.
@@ -115,7 +115,7 @@ def deduce(mask, stack, fresh, dirty, table):
 
 @compiled
 def _choose(mask, order, peers):
-    """The cell to guess, -1 where none is open; ties go to the first in `order`."""
+    """The cell to guess, -1 if none is open; ties go to the first in `order`."""
     fewest = 99
     for k in range(len(order)):
         count = BITS[mask[order[k]]]
@@ -207,7 +207,7 @@ def _solve_all(boards, limit, order, rank, table):
 class Solved(NamedTuple):
     """The solver's answer to N boards of S cells."""
 
-    solutions: np.ndarray  # (N, S) uint8  the first solution found, 0 where none exists
+    solutions: np.ndarray  # (N, S) uint8  the first solution found, 0 if none exists
     counts: np.ndarray  # (N,)  solutions found, at most the limit
 
 
@@ -243,7 +243,7 @@ def size_of(boards: np.ndarray) -> int:
 
 @compiled
 def _thin(board, order, fewest, rank, table):
-    """Blank the cells of `board` (S,) in place, in the given order, where one solution remains, to `fewest` clues."""
+    """Blank the cells of `board` (S,) in place, in the given order, while one solution remains, to `fewest` clues."""
     clues, nowhere = (board > 0).sum(), np.empty((0, len(board)), np.uint8)
     for cell in order:
         digit = board[cell]

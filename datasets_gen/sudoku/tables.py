@@ -14,7 +14,7 @@ class Geometry(NamedTuple):
     """Index tables of one board size n with S = n² cells, for the solver and the rules."""
 
     units: np.ndarray  # (3n, n)  cells of every row, then column, then box
-    units_of: np.ndarray  # (S,)     bit u is set where the cell lies in units[u]
+    units_of: np.ndarray  # (S,)     bit u is set if the cell lies in units[u]
     peers: np.ndarray  # (S, P)   cells that share a unit with a cell
     segments: np.ndarray  # (K, W)   the cells that a line and a box share, padded by repeating the first
     line_rest: np.ndarray  # (K, L)   the rest of that line, padded likewise

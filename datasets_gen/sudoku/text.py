@@ -76,7 +76,7 @@ def _of_json(text: str) -> list[str]:
 
 
 def boards(text: str) -> list[str]:
-    """The boards of a text, each in a line with dots for open cells; none unless exactly one way reads the text."""
+    """The boards of a text, each in a line with dots for open cells; none unless exactly one way parses the text."""
     if found := _of_json(text):
         return found
     text = re.sub(r"\d", lambda digit: f"{unicodedata.digit(digit[0])}", unicodedata.normalize("NFKC", text))

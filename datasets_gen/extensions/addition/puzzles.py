@@ -24,13 +24,13 @@ SUM = re.compile(rf"({NUMBER}(?:\+{NUMBER})*)(?:={SPACE}[0-9]*§?_*{SPACE})?")  
 
 @dataclass(frozen=True)
 class Addition(Puzzle):
-    """Tokens: 0 padding, 1-10 digits, 11 plus, 12 equals, 13 space, 14 end; 15 blank, where not causal.
+    """Tokens: 0 padding, 1-10 digits, 11 plus, 12 equals, 13 space, 14 end; 15 blank, if not causal.
 
     digits: of an operand, at most. reverse: the sum's lowest digit comes first. zero_pad: operands and sums have
     a fixed width. The digits of the sum and the end are scored; the other labels are 0.
     causal: example = text without its last token, label of a cell = the token after it ("shifted"); the space after
     `=` is scored too, as in the code of STARS. Otherwise the cells of the answer are blank, as many as the longest
-    sum needs, and labels lie where they belong.
+    sum needs, and the label of a cell is its own digit.
     noise: with this probability P a digit of the sum is replaced by one of the other nine, all as likely. No prediction
     then has a cross-entropy below −(1 − P)ln(1 − P) − P ln(P/9) nats a digit.
     """
@@ -84,7 +84,7 @@ class Addition(Puzzle):
 
     @property
     def task(self) -> dict[str, Any]:
-        """The description in dataset.json: the fields, and where the labels lie."""
+        """The description in dataset.json: the fields, and the position of the labels."""
         fields = {key: value for key, value in super().task.items() if key != "noise" or value}
         labels = "shifted: a cell's label is the token after it" if self.causal else "in place"
         return {**fields, "labels": labels}
@@ -105,9 +105,9 @@ class Addition(Puzzle):
         return question[:-1], label[:-1]
 
     def misprinted(self, questions: np.ndarray, labels: np.ndarray, draws: np.ndarray) -> None:
-        """Put wrong digits into examples (N, S), (N, S) in place, where uniform draws (N, S) fall below the noise."""
+        """Put wrong digits into examples (N, S), (N, S) in place, at uniform draws (N, S) below the noise."""
         wrong = is_digit(labels) & (draws < self.noise)
-        others = 1 + (9 * draws / max(self.noise, 1e-9)).astype(int)  # 1 to 9, as likely, where wrong
+        others = 1 + (9 * draws / max(self.noise, 1e-9)).astype(int)  # 1 to 9 with equal probability, if wrong
         labels[wrong] = (labels[wrong] - 1 + others[wrong]) % 10 + 1
         if self.causal:
             shown = questions[:, 1:]
@@ -156,7 +156,7 @@ class Addition(Puzzle):
         return ((labels == 0) | (labels == answers)).all(1)
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """A sentence with the answered sum and the right one; None where they are equal."""
+        """A sentence with the answered sum and the right one; None if they are equal."""
         right = self._labels(question[None])[0]
         wrong = (right != PAD) & (right != answer)
         if not wrong.any():
@@ -173,7 +173,7 @@ class Addition(Puzzle):
         return " + ".join(map(str, self.read(question))) + f" = {total.lstrip('0') or total[-1:] or '?'}"
 
     def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """The prompt as asked and the answer in its place; where causal, a cell's answer is the token after it."""
+        """The prompt, followed by the answer; in the causal layout, a cell's answer is the token after it."""
         frames = np.concatenate([question[None], answers.astype(question.dtype)])
         if not self.causal:
             return np.where((question == BLANK) | (np.arange(len(frames)) == 0)[:, None], frames, question)

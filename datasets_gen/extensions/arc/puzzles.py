@@ -39,8 +39,8 @@ def tokens_of(grid: np.ndarray, top: int = 0, left: int = 0, side: int = SIDE) -
 def crop(board: np.ndarray) -> np.ndarray:
     """The largest rectangle of colours at the top left corner of a board (rows, columns) of tokens, as colours.
 
-    Of several as large the one with the fewest rows; empty (0, 0) where the corner holds no colour. This is how HRM
-    and TRM read a prediction, whatever ends it has. (TRM, evaluators/arc.py)
+    Among equally large ones, the one with the fewest rows; empty (0, 0) if the corner holds no colour. HRM and TRM
+    crop a prediction in the same way and ignore its end tokens. (TRM, evaluators/arc.py)
     """
     coloured = (board >= FIRST_COLOUR) & (board < FIRST_COLOUR + 10)
     widths = np.minimum.accumulate(np.cumprod(coloured, axis=1).sum(1))  # columns that the first rows all colour
@@ -91,7 +91,7 @@ class Arc(SquareBoard):
             raise DatasetError(f"ARC boards of {self.size}x{self.size} cells; give 1 to {SIDE}")
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """What is wrong with the first of the boards (S,), (S,) that does not hold a grid bounded by ends."""
+        """Return the fault of the first board (S,), (S,) without a grid bounded by end tokens, or None."""
         for name, tokens in (("question", question), ("answer", answer)):
             grid = grid_of(tokens)
             if name == "answer" and (tokens == EOS).all():  # not known
@@ -121,7 +121,7 @@ class Arc(SquareBoard):
 
 
 def dihedral(grid: np.ndarray, which: int) -> np.ndarray:
-    """One of the eight symmetries of the square; 0-3 turn counterclockwise, 4-7 flip."""
+    """Apply one of the eight symmetries of the square; 0-3 turn counterclockwise, 4-7 flip."""
     if which < 4:
         return np.rot90(grid, which)
     return (np.fliplr, np.flipud, np.transpose, lambda turned: np.fliplr(np.rot90(turned)))[which - 4](grid)
@@ -143,7 +143,7 @@ class Augmentation:
         return cls(int(rng.random() * 8), (0, *(int(colour) + 1 for colour in rng.random(9).argsort())))
 
     def name(self, task: str) -> str:
-        """The identifier of the task under this augmentation; the task's own name where nothing is done."""
+        """The identifier of the task under this augmentation; the name of the task for the identity."""
         if self == Augmentation():
             return task
         return SEPARATOR.join([task, f"t{self.which}", "".join(map(str, self.colours))])

@@ -48,7 +48,7 @@ _TASKS, _SOLUTIONS = TypeAdapter(dict[str, _Task]), TypeAdapter(dict[str, list[_
 
 
 def task_files(sources: Iterable[Path]) -> list[Path]:
-    """The files to read, those in folders included; files of solutions are read together with their challenges."""
+    """The files to load, also those in folders; files of solutions are loaded together with their challenges."""
     files = [file for source in sources for file in (sorted(source.rglob("*.json")) if source.is_dir() else [source])]
     files = [file for file in files if file.name != "metadata.json"]  # re-arc's statistics
     return [file for file in files if (asked := _beside(file, "challenges")) == file or asked not in files]

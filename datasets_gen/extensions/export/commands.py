@@ -56,7 +56,7 @@ def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Sp
 
 
 def _written(rating: np.generic) -> str:
-    """Write a rating as `_rating` reads it."""
+    """Format a rating so that `_rating` can parse it."""
     return "" if np.isnan(rating) else repr(rating.item()).removesuffix(".0")
 
 

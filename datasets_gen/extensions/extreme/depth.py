@@ -2,7 +2,7 @@
 
     0  singles, naked and hidden, solve it
     1  every candidate goes whose assumption leads singles to a contradiction, until nothing changes; then it is solved
-    2  the same, where an assumption may itself use depth 1
+    2  the same, but an assumption may itself use depth 1
     3  more is needed
 
 A candidate that is refuted stays refuted when others go, so no order of elimination changes the result. The levels are
@@ -24,7 +24,7 @@ MOST = 20_000  # puzzles whose depth is a statistic: 1.5 ms each
 
 @compiled
 def _keep(mask, cell, candidates, stack, table):
-    """Leave some candidates of a cell, and deduce by singles; False where a contradiction shows."""
+    """Leave some candidates of a cell, and deduce by singles; False if a contradiction shows."""
     mask[cell] = candidates
     stack[0] = cell
     return candidates != 0 and deduce(mask, stack, 1 if BITS[candidates] == 1 else 0, table[1][cell], table)
@@ -98,7 +98,7 @@ class Depths(NamedTuple):
 
 
 def depths(boards: np.ndarray, solutions: np.ndarray) -> Depths:
-    """Depths of boards (N, S) of digits, 0 where a cell is open, whose only solutions (N, S) are known."""
+    """Depths of boards (N, S) of digits, 0 in an open cell, whose only solutions (N, S) are known."""
     tables = geometry(size_of(boards))
     singles = tables._replace(segments=tables.segments[:0])  # without locked candidates
     depth, left = _measure_all(*(np.ascontiguousarray(each, np.uint8) for each in (boards, solutions)), singles).T

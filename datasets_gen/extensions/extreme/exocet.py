@@ -44,7 +44,7 @@ def holds_exocet(board):
     if BITS[base] < 3 or BITS[base] > 4 or base & ~targets or base & companions:
         return False
     for digit in range(9):
-        rows = np.zeros(3, np.int64)  # below the band where the digit may stand, in every cross-line
+        rows = np.zeros(3, np.int64)  # places of the digit below the band, in every cross-line
         for row in range(3, 9):
             for k in range(3):
                 rows[k] |= np.int64(mask[9 * row + CROSS[k]] >> digit & 1) << row
@@ -65,7 +65,7 @@ def _place_first(board, clues):
 
 
 def place_held(board: np.ndarray, clues: np.ndarray, rng: np.random.Generator) -> bool:
-    """Place a random one of the clues (K, 2) with which the board (81,) holds an exocet; False where there is none."""
+    """Place a random one of the clues (K, 2) with which the board (81,) holds an exocet; False if there is none."""
     return _place_first(board, clues[rng.random(len(clues)).argsort()])
 
 

@@ -25,7 +25,7 @@ from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import full_grid, thin
 
 SHARES = {"random": 0.16, "few clues": 0.11, "deep": 0.73}
-EXTRA_CLUES = 12  # at most so many clues above a minimal puzzle where singles solve it
+EXTRA_CLUES = 12  # the most clues above a minimal puzzle, if singles solve it
 PER_WALK = 8  # puzzles of few clues
 LINEAGES = 10  # each gives at most its share of a split's deep puzzles if there were so many,
 MOST = 500  # and at most so many
@@ -41,7 +41,7 @@ SCARCE = 10  # a lineage ends with a generation of fewer children
 
 
 def deepen(wanted: int, rng: np.random.Generator) -> np.ndarray:
-    """Up to `wanted` puzzles (N, 2, 81) of depth 2 of one lineage; none where none gets deep."""
+    """Up to `wanted` puzzles (N, 2, 81) of depth 2 of one lineage; none if none gets deep."""
     members, level = [exocet_puzzle(rng) for _ in range(FOUNDERS)], 0.0
     found: list[Puzzle] = []
     while members and len(found) < wanted:

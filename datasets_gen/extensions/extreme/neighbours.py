@@ -19,7 +19,7 @@ Place = Callable[[np.ndarray, np.ndarray, np.random.Generator], bool]
 
 
 def place_any(board: np.ndarray, clues: np.ndarray, rng: np.random.Generator) -> bool:
-    """Place a random one of the clues (K, 2) of cell and digit on a board (81,); False where there is none."""
+    """Place a random one of the clues (K, 2) of cell and digit on a board (81,); False if there is none."""
     if len(clues) == 0:
         return False
     cell, digit = clues[int(rng.random() * len(clues))]
@@ -77,7 +77,7 @@ def of_few_clues(count: int, rng: np.random.Generator) -> list[Puzzle]:
 
 
 def solution_classes(answers: np.ndarray) -> np.ndarray:
-    """(N,) uint64 of full grids (N, 81): equal where a symmetry maps one to the other, hardly ever elsewhere. (ours)
+    """(N,) uint64 of full grids (N, 81): equal if a symmetry maps one to the other, hardly ever otherwise. (ours)
 
     Two lines are a permutation of the digits, whose cycles no renaming and no move changes. The
     class depends on the cycles of every pair of rows and of columns, and on whether the two share a band.

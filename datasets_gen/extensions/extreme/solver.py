@@ -1,7 +1,7 @@
 """The generator's solver of 9×9 boards: all solutions, and trial and error.
 
-Every digit holds its places as words of bits. A band is a row of boxes, and a word of 27 bits says where a digit may
-stand in it: cell i has bit i % 27 of band i // 27. A block is a band or a stack. A pattern of 9 bits says which lines
+Every digit holds its places as words of bits. A band is a row of boxes, and a word of 27 bits has the places of a
+digit in it:  cell i has bit i % 27 of band i // 27. A block is a band or a stack. A pattern of 9 bits says which lines
 and boxes of a block a digit may take: bit 3i + k is line i of box k.
 
 Naked and hidden singles, locked candidates and triples are drawn to a fixpoint; then a guess says which line a digit
@@ -96,7 +96,7 @@ def _alone(places):
 
 @compiled
 def _close(state, digit):
-    """Locked candidates of one digit to a fixpoint, and its lone places; False where a band has no place for it."""
+    """Locked candidates of one digit to a fixpoint, and its lone places; False if a band has no place for it."""
     top, centre, bottom = np.int64(state[digit, 0]), np.int64(state[digit, 1]), np.int64(state[digit, 2])
     while True:
         upper, inner, lower = _pattern(top), _pattern(centre), _pattern(bottom)
@@ -124,7 +124,7 @@ def _close(state, digit):
 
 @compiled
 def _deduce(state, dirty):
-    """Draw every single, locked candidate and triple; False where a contradiction shows.
+    """Draw every single, locked candidate and triple; False if a contradiction shows.
 
     dirty has a bit for every digit that lost a place since it was closed.
     """
@@ -179,7 +179,7 @@ def _restrict(state, digit, block, pattern):
 def _triples(state):
     """Strike out by triples, once: in the crossing of a line and a box, as many digits as it has cells.
 
-    Where no other digit may stand in the crossing, these stand nowhere else in the line and the box; where these have
+    If no other digit may stand in the crossing, these stand nowhere else in the line and the box; if these have
     no other place in the line, or none in the box, no other digit stands in the crossing. Returns a bit for every digit
     that lost a place, -1 for a contradiction.
     """
@@ -207,7 +207,7 @@ def _triples(state):
 def _choose(state):
     """In the block that can be filled in the fewest ways, of the digit with the fewest, an open line of a box.
 
-    Returns the block, the digit and the entry of its pattern; -1 where the board is solved.
+    Returns the block, the digit and the entry of its pattern; -1 if the board is solved.
     """
     block, fewest = -1, np.int64(1000)
     for each in range(6):
@@ -277,7 +277,7 @@ def search(board, limit, cap, seen):
 
 @compiled
 def minimise(board, solution, order):
-    """Blank the cells of `board` (81,) in place, in the given order, where one solution remains."""
+    """Blank the cells of `board` (81,) in place, in the given order, as long as one solution remains."""
     for cell in order:
         if board[cell]:
             board[cell] = 9 + solution[cell]

@@ -4,7 +4,7 @@
     DIR.shards/TASKS/12.pickle      the result of task 12 of one series of tasks
 
 Shard i of n makes every n-th task, until it has its n-th part of the puzzles. `merge` takes the tasks in their order,
-as one machine does: it reads the results that are there, and makes and keeps those that are missing. So the set does
+as one machine does: it loads the existing results, and computes and stores the missing ones. So the set does
 not depend on the number of shards, nor on how far each came.
 """
 
@@ -29,7 +29,7 @@ from datasets_gen.version import __version__
 
 @dataclass(frozen=True)
 class Shard:
-    """A part of the work: every `of`-th task from `index` on; all tasks where the set is merged."""
+    """A part of the work: every `of`-th task from `index` on; all tasks if the set is merged."""
 
     folder: Path
     options: dict[str, Any]
@@ -42,7 +42,7 @@ class Shard:
         function: Callable[[Task], Result],
         tasks: Iterable[Task],
     ) -> Iterator[Result]:
-        """function(task) for the tasks of this shard, in order: read where it is kept, else computed and kept."""
+        """function(task) for the tasks of this shard, in order: loaded if it is stored, else computed and stored."""
         tasks = iter(tasks)
         if (first := next(tasks, None)) is None:
             return iter(())

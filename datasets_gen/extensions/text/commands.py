@@ -23,7 +23,7 @@ from datasets_gen.version import __version__
 
 FEW, PARTS = 10, 100  # fewer documents than FEW are cut into about PARTS in all
 MADE_BY = ("tokens", "vocabulary", "window", "stride", "validation", "test", "field", "encoding", "seed")
-SUFFIXES = (".txt", ".md", ".rst", ".py", ".jsonl")  # of the files of a folder that are read, also with .gz behind
+SUFFIXES = (".txt", ".md", ".rst", ".py", ".jsonl")  # of the files that are loaded from a folder, also followed by .gz
 PAGE = f"""Make a set of windows of text, for causal models.
 
 Cuts text files into windows of tokens; a cell's label is the token after it. A file is a document, in .jsonl each

@@ -51,7 +51,7 @@ class Text(Puzzle):
         return 1, self.window
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """Where a scored label is not the token after its cell; the last one follows the window and is not checked."""
+        """Return the fault of a scored label that is not the token after its cell; the last cell is not checked."""
         labels, after = answer[:-1], question[1:]
         wrong = (labels != 0) & (after != 0) & (labels != after)
         return f"the label of cell {int(wrong.argmax())} is not the token after it" if wrong.any() else None

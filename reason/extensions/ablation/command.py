@@ -1,4 +1,4 @@
-"""reason ablate: a preset's variants, each with several seeds; the same command goes on where it was stopped.
+"""reason ablate: a preset's variants, each with several seeds; the same command continues a stopped ablation.
 
 `python -m reason.extensions.ablation.command FOLDER RUN` is one of its runs, in a process of its own.
 """
@@ -197,7 +197,7 @@ def _summarize(folder: Path, ablation: Ablation, cells: list[Cell]) -> None:
 
 
 def work(folder: Path, name: str) -> int:
-    """Begin a run or go on with it, then evaluate it; returns the exit status, errors printed in one line."""
+    """Begin or continue a run, then evaluate it; returns the exit status, errors printed in one line."""
     return guarded(lambda _: _worked(folder, name), [])
 
 

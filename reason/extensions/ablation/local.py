@@ -1,6 +1,6 @@
 """An ablation's runs on this machine: each in a process of its own, several at a time.
 
-The worker's standard input is a pipe that only this process holds open. Where this process is killed, the pipe closes
+The worker's standard input is a pipe that only this process holds open. If this process is killed, the pipe closes
 and the workers end, so that the same command finds no run at work.
 """
 

@@ -35,14 +35,14 @@ SETUP = [
 
 
 class Job:
-    """What a job does: a run, until it is finished or a signal stops it. submitit stores this object in a file."""
+    """The work of a job: a run, until it is finished or a signal stops it. submitit stores this object in a file."""
 
     def __init__(self, work: Callable[[Path, str], int], run: Path):
-        """work: begins the run of a folder and a name, or goes on with it; returns the exit status."""
+        """work: begins the run of a folder and a name, or continues it; returns the exit status."""
         self.work, self.run, self.imports = work, run.absolute(), list(IMPORTED)
 
     def __call__(self) -> None:
-        """Work on the run; where a signal stopped that, have the job requeued."""
+        """Work on the run; if a signal stops it, have the job requeued."""
         for file in self.imports:
             import_file(file)
         if status := self.work(self.run.parent, self.run.name):

@@ -1,7 +1,7 @@
 """An ablation: a preset's variants with several seeds each.
 
-Each run is an ordinary run folder DIR/NN-seedS, and DIR/ablation.json says what is varied. So nothing else is stored
-about what is done: a run whose evaluations are missing is left to do, and it goes on from its newest checkpoint.
+Each run is an ordinary run folder DIR/NN-seedS, and DIR/ablation.json states what is varied. No other progress is
+stored: a run without its evaluations is still to be done, and it continues from its newest checkpoint.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from reason.training.log import read_metrics
 
 SPEC = "ablation.json"
 EVALUATION = "ablation"  # the name of every run's evaluation on its own data
-PRESET = "preset"  # what is varied where several presets are named
+PRESET = "preset"  # the varied setting if several presets are named
 Pairs = dict[str, str]  # {"section.key": its value as it is typed}
 
 
@@ -70,7 +70,7 @@ class Ablation(BaseModel):
         return {name(settings): settings for settings in chosen}
 
     def cells(self, folder: Path) -> list[Cell]:
-        """Every run, a seed of all variants before the next seed; ConfigError where a setting does not fit."""
+        """Every run, a seed of all variants before the next seed; raises ConfigError if a setting does not fit."""
         return [
             Cell(name, seed, folder / f"{number:02d}-seed{seed}", self.config(settings, seed))
             for seed in range(self.first_seed, self.first_seed + self.seeds)
@@ -102,7 +102,7 @@ class Ablation(BaseModel):
         return config if "data.directory" in changes else with_published(config)
 
     def refuse_idle(self) -> None:
-        """Raises ConfigError where a varied setting changes nothing in any variant."""
+        """Raises ConfigError if a varied setting changes nothing in any variant."""
         base, *others = self.variants().values()
         for key in (key for key in self.varied if key != PRESET):
             told_apart = [v for v in others if not self.one_at_a_time or v[key] != base[key]]
@@ -113,7 +113,7 @@ class Ablation(BaseModel):
 
 @dataclass(frozen=True)
 class Cell:
-    """One run: a variant with a seed."""
+    """A run: a variant with a seed."""
 
     variant: str
     seed: int
@@ -133,7 +133,7 @@ class Cell:
         return {name: read for name, read in ablation.evaluations().items() if self.results(name) is None}
 
     def trained(self) -> bool:
-        """Whether the checkpoint that it would go on from is its last."""
+        """Return whether its newest checkpoint is that of the last step."""
         newest = next(readable(self.run), None)
         return newest is not None and step_of(newest) >= self.config.training.steps
 

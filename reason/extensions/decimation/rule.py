@@ -19,7 +19,7 @@ class Decimation:
     """After every `every` steps the surest open cell of a puzzle becomes a clue: `clues` of `reason.rollout.unroll`.
 
     Of the cells whose likeliest token has a probability below `DECIDED`, the surest is the one whose distribution is
-    farthest, by the Kullback-Leibler divergence, from the mean over the puzzle's open cells: where most cells are
+    farthest, by the Kullback-Leibler divergence, from the mean over the puzzle's open cells: if most cells are
     empty, a likely queen is more informative than a likely gap. The state of a `solved` puzzle stays. So a network
     that gives marginals of several solutions settles on one of them.
 

@@ -1,4 +1,4 @@
-"""When decimation is made: where it is asked for, and by itself where it helps."""
+"""The conditions of decimation: requested by the user, or automatic for puzzles that it helps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datasets_gen.puzzles import Puzzle
     from reason.config.schema import Config
 
-ROUNDS = 16  # where the number of steps is not asked for
+ROUNDS = 16  # if the user gives no number of steps
 
 
 def _needs(config: Config) -> Iterator[Need]:
@@ -25,9 +25,9 @@ def _needs(config: Config) -> Iterator[Need]:
 
 
 def search(settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int, stuck: bool) -> Search | None:
-    """A clue after every K steps as asked; else after every N_super where puzzles have several solutions, or `stuck`.
+    """A clue after every K steps if given; else after every N_super if puzzles have several solutions, or `stuck`.
 
-    Unasked it is not made together with a study that reads the steps of a puzzle which stays as it is.
+    The automatic one is not combined with a study that compares the steps of an unchanged puzzle.
     """
     asked = settings.asked.get("decimation")
     if asked is None:
@@ -39,7 +39,7 @@ def search(settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int
         return None
     if puzzle is None:
         raise ConfigError("studies=decimation: the set is of no known family, so open cells are unknown; leave it out")
-    from reason.extensions.decimation.rule import Decimation  # torch only where it is needed
+    from reason.extensions.decimation.rule import Decimation  # torch only if it is needed
 
     return Search(ROUNDS * every, partial(Decimation.of, every))
 

@@ -71,7 +71,7 @@ def main(argv: list[str]) -> int:
 
 def _carry_out(program: str, command: Callable[[list[str]], int], *words: str) -> None:
     print(f"\n{typed(f'demo: {program} {shlex.join(words)}')}", flush=True)
-    command(list(words))  # `reason solve` has a status other than 0 where the answer breaks a rule
+    command(list(words))  # `reason solve` has a status other than 0 if the answer breaks a rule
 
 
 def _mazes(size: int) -> str:
@@ -79,6 +79,6 @@ def _mazes(size: int) -> str:
 
 
 def _finished() -> bool:
-    """Whether the newest checkpoint of the demo's run is its last."""
+    """Return whether the newest checkpoint of the demo's run is that of the last step."""
     saved = checkpoints(RUN) if (RUN / "config.json").exists() else []
     return bool(saved) and step_of(saved[-1]) >= read_config(RUN / "config.json").training.steps

@@ -24,7 +24,7 @@ def write_card(folder: Path, card: Card) -> None:
 
 
 def markdown(card: Card) -> str:
-    """The card to be read; its first lines are those that the Hugging Face hub reads.
+    """The card as Markdown; its first lines are metadata for the Hugging Face hub.
 
     Names and commands come from files that anyone may have written, so no line may become two, or HTML.
     """
@@ -67,7 +67,7 @@ def _papers(card: Card) -> dict[str, str]:
 
 
 def _metadata(card: Card) -> dict[str, Any]:
-    """What the hub reads: tags, and the exact accuracy at the last step of each set."""
+    """The metadata for the hub: tags, and the exact accuracy at the last step of each set."""
     task = {"type": "puzzle", "name": f"{card['task'].get('name', 'puzzle')}"}
     results = []
     for one in card["evaluations"]:

@@ -1,10 +1,10 @@
-"""A run → a model to give away: a folder of its weights without the training, read as a run is, and its card.
+"""Export a run: a folder with its weights, which loads like a run but holds no training state, and a model card.
 
 NAME/config.json, checkpoints/step-NNNNNN/   as in a run; weights.safetensors holds the averaged weights
      card.json                               what it solves, its data, seed and command, accuracy by step and n
-     README.md                               the same to be read
+     README.md                               the same as text
 
-`hf upload` puts such a folder on the Hugging Face hub, where hf:OWNER/NAME names it.
+`hf upload` puts such a folder on the Hugging Face hub; its name is then hf:OWNER/NAME.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str
 
 
 def _portable(config: Config) -> Config:
-    """The config with its sets in data/ where they lay elsewhere, and the run that it began from in runs/."""
+    """The config, with sets of other folders moved to data/, and the run that it began from to runs/."""
     names = [path if not Path(path).is_absolute() else f"data/{Path(path).name}" for path in config.data.directories]
     if not names_presets_own_set(config):
         config = derive(config, {"data.generate": {}})
@@ -94,7 +94,7 @@ def _portable(config: Config) -> Config:
 def _command(config: Config, typed: Sequence[str]) -> list[str]:
     """The command line of train.py that has this config: its preset and every setting that differs.
 
-    typed: the run's own command, which names a preset of one's own. Empty for imported weights, which were not trained.
+    typed: the run's own command, which names a user's preset. Empty for imported weights, which were not trained.
     """
     chosen = PRESETS.get(config.name)
     if chosen is None:
@@ -127,7 +127,7 @@ def made_by(directory: str, split: str) -> str | None:
 
 
 def _card(run: Path, name: str, stored: str, step: int, own: Config, command: list[str]) -> dict[str, Any]:
-    """What a card says of the training up to the step of its weights; `own`: the portable config."""
+    """Return a card's entries on the training up to the step of its weights; `own`: the portable config."""
     record, trained_with, shape = read_record(run), read_config(run / "config.json"), read_shape(run)
     seconds = [line["seconds"] for line in read_metrics(run) if is_number(line.get("seconds")) and line["step"] <= step]
     made: list[str | None]

@@ -3,7 +3,7 @@
     start.onnx   tokens (, identifiers)  ->  x, and the first state unless it is drawn
     step.onnx    x, the state            ->  logits (, halt), the next state: one supervision step
 
-float32. The batch is dynamic; so are rows and columns where cells see only their neighbours (mixer local). card.json
+float32. The batch is dynamic; so are rows and columns if cells see only their neighbours (mixer local). card.json
 names what goes in and comes out, and says how far the graphs are from torch. docs/export.md has the lines of Python
 that solve a puzzle with them.
 """
@@ -48,7 +48,7 @@ CPU = torch.device("cpu")
 
 
 class Traced(nn.Module):
-    """A model for both graphs. Where rows and columns are dynamic its tensors are (B, rows, columns, D)."""
+    """A model for both graphs. If rows and columns are dynamic, its tensors are (B, rows, columns, D)."""
 
     def __init__(self, model: Reasoner, halting: Halting | None):
         super().__init__()
@@ -84,7 +84,7 @@ class Traced(nn.Module):
         given = dict(zip(self.names, map(self.flat, others), strict=True))
         whole = (given.get(name, given[self.names[0]]) for name in self.kind._fields)
         x = self.flat(first)
-        mask = x.abs().amax(-1, keepdim=True).ne(0).to(x.dtype) if self.masks else None  # x̂ is 0 where it is 0
+        mask = x.abs().amax(-1, keepdim=True).ne(0).to(x.dtype) if self.masks else None  # it is 0 where x̂ is 0
         context = Context(x, mask, layout=self.layout)
         after = self.model.step(self.kind(*whole), context)
         readout = self.model.readout(after, context)
@@ -101,7 +101,7 @@ def batch_of(tokens: Tensor, identifiers: Tensor | None = None) -> Batch:
 def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) -> dict[str, Any]:
     """Write the folder `out`, whole or not at all: two graphs and card.json; returns the card.
 
-    sets: puzzles of the comparison with torch; without any those that the run was trained on, where they are there,
+    sets: puzzles of the comparison with torch; by default those that the run was trained on, if they exist,
     else tokens drawn at random.
 
     Raises:
@@ -175,7 +175,7 @@ def package(name: str) -> Any:
 
 
 def _puzzles(model: Reasoner, sets: Sequence[str], seed: int) -> tuple[Tensor, str]:
-    """Tokens (N, S) for the comparison, and where they are from."""
+    """Tokens (N, S) for the comparison, and their source."""
     for directory in map(Path, sets):
         if splits := splits_of(directory):
             split = "test" if "test" in splits else splits[0]

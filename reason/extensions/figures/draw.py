@@ -51,7 +51,7 @@ def spectrum(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], step
 
 
 def determinants(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
-    """log₁₀|Δ_k/Δ_{k−1}| of J − I, J the Jacobian (D, D) of a cell's z_H under F_H; crosses where Δ_k < 0."""
+    """log₁₀|Δ_k/Δ_{k−1}| of J − I, J the Jacobian (D, D) of a cell's z_H under F_H; crosses at Δ_k < 0."""
     figure.set_size_inches(6.5, 4)
     axes = figure.subplots()
     for record in _of_first(runs[0], batches[0], steps):
@@ -124,7 +124,7 @@ def portrait(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], step
 
 @torch.no_grad()
 def trajectories(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
-    """The high states of several runs, each in its panel; one plane where the states have one size, one scale for all.
+    """The high states of several runs, each in its panel; one plane if the states have one size, one scale for all.
 
     Runs of another size get the plane of their own two widest directions.
     """
@@ -190,9 +190,9 @@ def cell_jacobian(f: Map, z: Tensor, cell: int) -> np.ndarray:
 
 
 def _high_states(model: Reasoner, batch: Batch, steps: int, every: int | None = None) -> Tensor:
-    """The part of the state that is read out, of each row before and after each step, (B, steps + 1, N).
+    """The readout's part of the state, of each row before and after each step, (B, steps + 1, N).
 
-    With `every`, the rows' puzzles move on by one after so many steps, and the states stay.
+    With `every`, each row gets the next puzzle after that many steps, and the states stay.
     """
     state = model.initial_state(model.encode(batch))
     seen = [next(iter(parts(state).values()))]

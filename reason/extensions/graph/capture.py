@@ -2,7 +2,7 @@
 
 A step of a small network is some thousand kernels of a few microseconds, and the host needs longer to queue them than
 the GPU to run them. A CUDA graph queues them all by one call. It reads and writes the memory that it was captured
-with. So everything that a step replaces (carries, meters) is copied to where the next replay reads it, and the numbers
+with. So everything that a step replaces (carries, meters) is copied to the memory of the next replay, and the numbers
 that the host computes for a step (`Trainer.numbers`) are entries of one tensor.
 """
 
@@ -33,7 +33,7 @@ EAGER = 3  # steps of a form before it is captured: the optimizer makes its stat
 
 
 class Form(NamedTuple):
-    """What the host decides before an optimizer step. Two steps of one form queue the same kernels."""
+    """The decisions of the host before an optimizer step. Two steps of one form queue the same kernels."""
 
     frozen: bool  # is x̂ frozen?
     terms: tuple[str, ...]  # the loss terms that are evaluated
@@ -72,7 +72,7 @@ class Captured:
     """`Trainer.optimizer_step` by graphs: one for each form. Steps at which the balancer measures stay eager."""
 
     def __init__(self, trainer: Trainer, capture: Callable[[Replay], Replay] | None = None):
-        """Raises ConfigError where a step of this trainer needs the host."""
+        """Raises ConfigError if a step of this trainer needs the host."""
         if lack := lacking(trainer):
             raise ConfigError(f"training.compile=graph: {lack}; type training.compile=inductor")
         self.trainer = trainer
@@ -98,7 +98,7 @@ class Captured:
         optimizers.load_state_dict(moments)
 
     def __call__(self) -> Tensor:
-        """One optimizer step."""
+        """Run an optimizer step."""
         trainer, form = self.trainer, form_of(self.trainer)
         groups = self.prepare(form)
         self.seen[form] += 1
@@ -121,20 +121,20 @@ class Captured:
         """Put the numbers of the next step on the device; the groups (B,) of each batch that it draws."""
         on_gpu = self.trainer.device.type == "cuda"  # without pinned memory its copy would wait
         self.entries.copy_(torch.tensor([*self.host_numbers().values()], pin_memory=on_gpu), non_blocking=True)
-        every = self.trainer.config.rollout.carry == "persistent"  # else where a loader batch begins
+        every = self.trainer.config.rollout.carry == "persistent"  # else at the first step of a loader batch
         groups = [self.host_groups[each.set_index]() for each in form.supervisions if every or each.begins]
         self.groups = iter(groups)
         return groups
 
     def _step(self, places: list[Tensor]) -> Tensor:
-        """What is captured: a step that draws its puzzles from the groups in `places`."""
+        """The captured function: a step that draws its puzzles from the groups in `places`."""
         self.groups = iter(places)
         norm = self.trainer.optimizer_step()
         self._settle()
         return norm
 
     def _settle(self) -> None:
-        """Bring what a step replaced to where the graphs read it."""
+        """Copy the values that a step replaced to the memory of the graphs."""
         trainer = self.trainer
         if not self.carries:
             self.carries = [tree_map_only(Tensor, torch.clone, vars(carry)) for carry in trainer.carries]
@@ -153,7 +153,7 @@ class CapturedStep:
     """`Reasoner.step` of an evaluation by one graph, for batches of one size."""
 
     def __init__(self, model: Reasoner, capture: Callable[[Replay], Replay] | None = None):
-        """Raises ConfigError where there are no graphs."""
+        """Raises ConfigError if there are no graphs."""
         device = next(model.parameters()).device
         if capture is None and device.type not in DEVICES:
             raise ConfigError(
@@ -168,7 +168,7 @@ class CapturedStep:
         if self.seen <= EAGER:
             return self.step(state, context)
         given = (state, context.x, context.mask, context.relations)
-        if self.replay is None:  # the graph reads these
+        if self.replay is None:  # the inputs of the graph
             self.held = tree_map_only(Tensor, torch.clone, given)
             z, x, mask, relations = self.held
             read = replace(context, x=x, mask=mask, relations=relations)
@@ -180,7 +180,7 @@ class CapturedStep:
 
 
 def lacking(trainer: Trainer) -> str | None:
-    """Why a trainer's steps cannot be captured; None: they can."""
+    """Return why a trainer's steps cannot be captured, or None if they can."""
     if type(trainer.optimizers.main).__module__.startswith("adam_atan2."):
         return "the package adam-atan2 takes its learning rate from the host"
     if trainer.device.type not in DEVICES:

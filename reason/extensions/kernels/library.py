@@ -1,4 +1,4 @@
-"""The project's C++ kernels: compiled on first use, and kept under the SHA-256 of what they are made of."""
+"""The project's C++ kernels: compiled on first use, and stored under the SHA-256 of their sources and flags."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLAGS = ("-O3", "-fno-math-errno", "-fopenmp", "-shared", "-fPIC", "-w")
 
 @functools.cache
 def works(dtype: torch.dtype) -> bool:
-    """Whether this processor can run the kernels of a type. Compiles them; a failure is printed once."""
+    """Return whether this processor can run the kernels of a type. Compiles them; prints a failure once."""
     if architecture(dtype) is None:
         return False
     try:
@@ -37,9 +37,9 @@ def works(dtype: torch.dtype) -> bool:
 
 
 def architecture(dtype: torch.dtype) -> tuple[str, ...] | None:
-    """The compiler's flags for numbers of a type on this processor; None where the kernels have no instructions.
+    """The compiler's flags for numbers of a type on this processor; None if the kernels have no instructions.
 
-    bfloat16: AVX-512 BF16, but where there is AMX, products by oneDNN are faster. float32: AVX-512 or AVX2, as torch
+    bfloat16: AVX-512 BF16; with AMX, products by oneDNN are faster. float32: AVX-512 or AVX2, as torch
     uses here (`ATEN_CPU_CAPABILITY`).
     """
     if dtype == torch.bfloat16 and torch.cpu._is_avx512_bf16_supported() and not torch.cpu._is_amx_tile_supported():
@@ -53,7 +53,7 @@ def architecture(dtype: torch.dtype) -> tuple[str, ...] | None:
 
 @functools.cache
 def library(dtype: torch.dtype) -> ctypes.CDLL:
-    """The kernels of a type, compiled once for these sources; OSError or SubprocessError where that fails."""
+    """The kernels of a type, compiled once for these sources; raises OSError or SubprocessError if that fails."""
     flags, sources = FLAGS + (architecture(dtype) or ()), sorted(SOURCES.glob("*.cpp"))
     digest = hashlib.sha256(" ".join(flags).encode())
     for source in (*sorted(SOURCES.glob("*.h")), *sources):

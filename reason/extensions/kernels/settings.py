@@ -1,4 +1,4 @@
-"""Which models the kernels compute, and how they come into a model: an entry of the core's table of accelerators."""
+"""The entry of the kernels in the core's table of accelerators: their installation in a model, and their limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reason.training.accelerate import ACCELERATORS, Accelerator
 
 
 def lacks(config: ModelConfig, computed: Dtypes, device: torch.device) -> str | None:
-    """What keeps the model from a kernel: family, width, equation, neighbourhood, device, type or machine."""
+    """Return why no kernel computes the model (family, width, equation, device, type, machine, …), or None."""
     if not isinstance(config, RecursiveConfig):
         return "models of this family have no kernel"
     if config.hidden_size % WIDTH:

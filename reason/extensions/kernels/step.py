@@ -21,22 +21,22 @@ WIDTH, INNER = 16, 32  # D and I are multiples of these
 
 
 class Wiring(NamedTuple):
-    """The positions that each of S' positions reads: the members of its groups, or its neighbours on the grid."""
+    """The inputs of each of S' positions: the members of its groups, or its neighbours on the grid."""
 
-    open: Tensor  # (B, S') uint8: the positions that others read
+    open: Tensor  # (B, S') uint8: the positions that send to others
     ids: Tensor | None  # (R, S') int32: the group of each position, for R relations
     counts: Tensor | None  # (R,) int32: groups of each relation
     scale: Tensor | None  # (G,) float32: factor of each group's sum, relation after relation
-    taps: Tensor | None  # (T, S') int32: neighbours, −1 beyond the edge; None: a position reads itself
+    taps: Tensor | None  # (T, S') int32: neighbours, −1 beyond the edge; None: only the position itself
     instances: Tensor | None = None  # (B, N) int32: of each kind (instances, columns), numbers and then cells, −1: none
     kinds: Tensor | None = None  # (n, 5) int64: places, numbers, rows of the table for each, instances, columns
     symbols: int = 1  # positions of a cell
-    values: bool = False  # they have an order: a position also reads the sum of the lower ones
+    values: bool = False  # they have an order: a position also gets the sum of the lower ones
     idle: bool = True  # the others have no state
 
 
 class Step(NamedTuple):
-    """What the kernel computes of three registers (B, S', D) of bfloat16 or float32: z_H, z_L and x.
+    """The kernel's function of three registers (B, S', D) of bfloat16 or float32: z_H, z_L and x.
 
     Sums, gates and norms are float32.
     """
@@ -86,13 +86,13 @@ class Step(NamedTuple):
         return *d_registers, torch.cat(turned, dim=1), d_out
 
     def base(self) -> Tensor:
-        """(B + 1,): where the rows of each puzzle begin among those that are computed."""
+        """(B + 1,): the first row of each puzzle among the computed rows."""
         opened = self.wiring.open
         each = opened.sum(1, dtype=torch.int64) if self.wiring.idle else torch.full((len(opened),), opened.shape[1])
         return torch.cat([each.new_zeros(1), each.cumsum(0)])
 
     def reads(self) -> tuple[int, int]:
-        """The number of relations, and of positions that a position's own matrix reads."""
+        """The number of relations, and of input positions of a position's own matrix."""
         ids, taps = self.wiring.ids, self.wiring.taps
         return 0 if ids is None else len(ids), 1 + self.wiring.values if taps is None else len(taps)
 

@@ -1,4 +1,4 @@
-"""A supervision step as the kernel takes it: a table of its calls, what each position reads, and the weights."""
+"""A supervision step in the kernel's form: a table of its calls, the inputs of each position, and the weights."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Z_H, Z_L, X = 0, 1, 2  # the registers of the kernel
 def program(high: int, low: int, states: int, separate: bool, layers: int, repeats: int) -> Tensor:
     """(n, 3) int32, a row for each call of a block: the block, the sum of registers that it reads, what it writes.
 
-    The sum has a bit for each register. The first block of a network call reads the call's argument, and each later
+    The sum has a bit for each register. The first block of a network call gets the call's argument, and each later
     one what the block before it wrote. The loops are those of `reason.models.recursion`, with N_H = `high` and
-    N_L = `low`. Blocks are numbered through, those of F_H after those of F_L where the networks are separate.
+    N_L = `low`. Blocks are numbered through, those of F_H after those of F_L if the networks are separate.
     """
 
     def call(first: int, argument: tuple[int, ...], written: int) -> list[tuple[int, int, int]]:
@@ -73,7 +73,7 @@ class WholeStep:
         return RecursiveState(z_h, z_h if c.states == 1 else z_l)
 
     def wiring(self, layout: Layout, config: MixingConfig, context: Context) -> Wiring:
-        """Describe to the kernel which positions take part, and which of them each one reads."""
+        """Describe to the kernel the active positions and the inputs of each."""
         x, mask, cells = context.x, context.mask, layout.shape.seq_len
         if cells not in self.constants:
             self.constants[cells] = _groups(layout, config), _taps(layout, config)

@@ -34,7 +34,7 @@ class Caches:
     """
 
     def __init__(self, model: LoopedModel, loops: int):
-        self.model, self.loops, self.cells = model, loops, 0  # cells read so far
+        self.model, self.loops, self.cells = model, loops, 0  # cells processed so far
         self.sharing: Sharing = "per-loop"
         stacks: Any = (model.prelude, model.block, model.coda)
         self.segments: dict[Any, list[list[Tensor]]] = {layer: [] for stack in stacks for layer in stack.blocks}
@@ -96,7 +96,7 @@ class Generated(NamedTuple):
 
     tokens: Tensor  # (B, n) each chosen given those before it
     logits: Tensor  # (B, n, V) from which they were chosen
-    loops: Tensor  # (B, n) after which their logits were read
+    loops: Tensor  # (B, n) after which their logits were computed
     bytes: int  # that the keys and values of prompt and answer take at the end, a shared set counted once
 
 
@@ -114,12 +114,12 @@ def generate(
 ) -> Generated:
     """Up to `count` tokens after a prompt (B, n ≥ 1), each after `loops` loops; `choose` takes them of logits (B, V).
 
-    The prompt is read with the keys and values of each loop for that loop only. `per-loop` goes on so, and computes
+    The prompt is processed with separate keys and values of each loop. `per-loop` continues so, and computes
     what reading the whole text anew would. With `last`, `mean` or `first` all loops look at one shared set, T times
     smaller. `keep_prompt`: the prompt's stay one set per loop, and only the tokens said are shared (ours: the paper can
-    be read either way). Ends early where every row has said `end`; what a row says after its own `end` counts for
-    nothing. leave: a token is read at the loop where the exit gate's distribution exceeds this quantile (`exit_step`);
-    the other loops are computed all the same, since later tokens read their keys and values.
+    be read either way). Ends early if every row has written `end`; later tokens of a row are ignored.
+    leave: a token is predicted at the first loop at which the exit gate's distribution exceeds this quantile
+    (`exit_step`). The other loops are still computed, since later tokens attend to their keys and values.
     """
     model.eval()
     caches, new = Caches(model, loops), prompt

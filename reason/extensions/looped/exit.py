@@ -1,6 +1,6 @@
 """Losses of Ouro's exit gate, stage I and II, and the exit rule at inference (docs/math.md §11).
 
-λ_t = σ(gate_t) is the chance of leaving after loop t where one has not left before; gates are stacked as (T, B, S).
+λ_t = σ(gate_t) is the probability of an exit after loop t, given no earlier exit; gates are stacked as (T, B, S).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reason.settings.base import Need
 if TYPE_CHECKING:
     from reason.config.schema import Config
 
-SLOPE = 50.0  # k (Ouro, stage II): how sharply the target turns from leaving to going on
+SLOPE = 50.0  # k (Ouro, stage II): how sharply the target turns from exit to continue
 THRESHOLD = 0.005  # γ (Ouro, stage II): the improvement of the loss, in nats, that is worth a loop
 
 
@@ -40,7 +40,7 @@ def log_exit_distribution(gates: Tensor) -> Tensor:
 
 
 def exit_step(gates: Tensor, quantile: float) -> Tensor:
-    """The first t, counted from 1, where 1 − Π_{j≤t}(1 − λ_j) exceeds `quantile`, else T: (T, ...) -> (...)."""
+    """The first t, counted from 1, at which 1 − Π_{j≤t}(1 − λ_j) exceeds `quantile`, else T: (T, ...) -> (...)."""
     beyond = 1 - logsigmoid(-gates).cumsum(0).exp() > quantile
     beyond[-1] = True
     return beyond.int().argmax(0) + 1
@@ -59,7 +59,7 @@ def exit_entropy(unroll: Unroll, reduction: Reduction) -> Tensor:
 
 
 def exit_gate_loss(unroll: Unroll, likelihood: Likelihood, reduction: Reduction) -> Tensor:
-    """Stage II: BCE of going on, 1 − λ_t, against w_t = σ(k(I_t − γ)), I_t = max(0, L_{t−1} − L_t), both detached.
+    """Stage II: BCE of continuing, 1 − λ_t, against w_t = σ(k(I_t − γ)), I_t = max(0, L_{t−1} − L_t), both detached.
 
     The mean over t = 2 … T − 1 (ours: at T one leaves in any case, and at t = 1 there is no loss before).
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class JsrrConfig(BaseConfig):
-    """How the growth of a perturbation is measured."""
+    """The estimators of the growth of a perturbation."""
 
     iterations: int = Field(
         1, ge=1, le=1000, description="K, number of Jacobian products; 1: Algorithm 1; 2: eq. 3, read literally"
@@ -42,9 +42,9 @@ def jsrr_loss(unroll: Unroll, rows: int | None, config: JsrrConfig) -> Tensor:
 
     J belongs to one loop of a looped model, and to one H-cycle of a recursive one. v is a random unit vector of each
     row over all its cells, detached between products; dropout is off, and J is taken in float32 whatever the
-    activations are (ours). The state is detached; x̂ belongs to the map, so the gradient reaches the embedding where
+    activations are (ours). The state is detached; x̂ belongs to the map, so the gradient reaches the embedding if
     the map adds it. With K = 1 and random v this is a Frobenius estimate, E‖J v‖² = ‖J‖²_F/N over the N numbers of the
-    map (S'·D of a state), not a spectral radius; with growing K it nears |λ₁|² where a real eigenvalue dominates.
+    map (S'·D of a state), not a spectral radius; with growing K it approaches |λ₁|² if a real eigenvalue dominates.
     """
     last, few = unroll.states[-1], slice(0, rows)
     state = type(last)(*(at_least_float32(z.detach())[few] for z in last))
@@ -82,7 +82,7 @@ def l2_loss(unroll: Unroll) -> Tensor:
 def norm_penalty(unroll: Unroll) -> Tensor:
     """K⁻¹ Σ_k E‖h_k‖²_rms over the K states of the backward pass, ‖h‖²_rms = ‖h‖²/D of a token (blind spot §3).
 
-    E is over active rows, tokens and, where a state has several parts, parts (ours).
+    E is over active rows, tokens and, if a state has several parts, parts (ours).
     """
     sizes = [z.float().square().mean(dim=(1, 2)) for state in unroll.states for z in state]  # each (B,)
     return unroll.row_mean(torch.stack(sizes).mean(0))

@@ -223,7 +223,7 @@ class LoopedModel(LaidOut):
         return Readout(logits, gate=None if self.gate is None else self.gate(z))
 
     def completed(self, prompt: Tensor, steps: int, end: int | None = None) -> Tensor:
-        """Token 0 is padding. Every loop keeps its own keys and values, so no cell is read twice."""
+        """Token 0 is padding. Every loop keeps its own keys and values, so no cell is processed twice."""
         asked = int((prompt != 0).sum())
         written = generate(self, prompt[None, :asked], len(prompt) - asked, steps, end=end).tokens[0]
         return torch.cat([prompt[:asked], written, prompt[asked + len(written) :]])

@@ -34,7 +34,7 @@ class LargeSoftmax(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """(softmax(logits) − onehot(label)) · gradient, 0 where ignored."""
+        """(softmax(logits) − onehot(label)) · gradient, 0 at ignored labels."""
         logits, labels, log_sum = ctx.saved_tensors
         found = torch.empty_like(logits, memory_format=torch.contiguous_format)
         scale = torch.where(labels != IGNORE, gradient, 0.0).flatten()[:, None]

@@ -38,9 +38,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def write(
     run: Path, model: Any, config: Config, puzzle: Text, text: str, options: argparse.Namespace
 ) -> dict[str, Any]:
-    """The text as it goes on, and the loops that each token took.
+    """The continuation of the text, and the loops that each token took.
 
-    The model reads at most a window. What is written beyond it follows on the second half of the window.
+    The model's input is at most a window. Text beyond it is conditioned on the second half of the window.
     """
     if config.model.kind != "looped":
         raise ConfigError(f"{run} is not a looped model and cannot write a text on")
@@ -81,7 +81,7 @@ def write(
 
 
 def told(written: dict[str, Any], as_json: bool) -> str:
-    """What is printed: the text, and each token's loops where they differ."""
+    """The printed lines: the text, and each token's loops if they differ."""
     if as_json:
         return json.dumps(written, indent=2)
     loops = written["loops"]

@@ -6,7 +6,7 @@ from reason.plugins import COMMANDS, ELSEWHERE, Command
 
 
 def _answer(words: Sequence[str]) -> str | None:
-    from reason.extensions.original.words import answer  # which reads the presets
+    from reason.extensions.original.words import answer  # which loads the presets
 
     return answer(words)
 

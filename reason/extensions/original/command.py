@@ -193,7 +193,7 @@ class _Foreign:
 
 
 def _load(file: Path) -> Any:
-    """What torch.save wrote, read by torch's reader of plain values; other objects are `_Foreign`."""
+    """Load a file of torch.save by torch's loader of plain values; other objects become `_Foreign`."""
     try:
         return torch.load(file, "cpu", weights_only=True)
     except pickle.UnpicklingError:

@@ -90,7 +90,7 @@ def inferred(
     if (asked := stated.get("pos_encodings", "rope")) not in ("rope", "learned", "none"):
         raise ConfigError(f"pos_encodings={asked} of the checkpoint is not here; rope, learned and none are")
     positions = "rotary" if mixer == "attention" and asked != "none" else "none"
-    length = None  # positions of the sequence, prefix and cells, where a weight tells them
+    length = None  # positions of the sequence, prefix and cells, if a weight shows them
     if mixer == "mlp":
         length = weights["f_l.blocks.0.mixer.down.weight"].shape[0]
     if "positions.weight" in weights:
@@ -159,7 +159,7 @@ def original_name(name: str) -> str:
 
 
 def refuse_contradiction(stated: Mapping[str, Any], section: Mapping[str, Any]) -> None:
-    """Raises ConfigError where the config of a checkpoint states other sizes than its weights have."""
+    """Raises ConfigError if the config of a checkpoint states other sizes than its weights have."""
     has = {"hidden_size": section["hidden_size"], "L_layers": section["num_layers"], "expansion": section["expansion"]}
     faults = [
         f"{key}={stated[key]}, the weights have {of}" for key, of in has.items() if float(stated.get(key, of)) != of
@@ -172,7 +172,7 @@ def refuse_contradiction(stated: Mapping[str, Any], section: Mapping[str, Any]) 
 
 
 def load_original(model: RecursiveModel, weights: Mapping[str, Tensor]) -> None:
-    """Load weights (our names) into the model; RuntimeError where one is missing, unexpected or of another shape."""
+    """Load weights (our names) into the model; RuntimeError if one is missing, unexpected or of another shape."""
     weights = dict(weights)
     if model.config.initial == "random":
         weights |= {name: torch.zeros(model.config.hidden_size) for name in ("initial_h", "initial_l")}

@@ -81,7 +81,7 @@ PUZZLES = 1000  # of their Sudoku and maze sets
 
 
 def answer(words: Sequence[str]) -> str | None:
-    """What to type here for a command line of the original code; None for another one."""
+    """Translate a command line of the original code into one of this project; None for any other."""
     script = next((n for n, word in enumerate(words) if Path(word).name == "pretrain.py"), -1)
     before, words = words[: script + 1], words[script + 1 :]
     typed = {key.lstrip("+"): value for key, _, value in (word.partition("=") for word in words if "=" in word)}

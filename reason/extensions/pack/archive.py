@@ -61,7 +61,7 @@ def main(argv: list[str]) -> int:
 
 def _pack(run: Path, out: Path, checkpoint: Path) -> None:
     members = {name: run / name for name in BESIDE if (run / name).is_file()}
-    # Listed before any is read: if a trainer removes the checkpoint meanwhile, reading fails.
+    # Listed before any is packed: if a trainer removes the checkpoint meanwhile, reading fails.
     files = [name for name in FILES if name in NEEDED or (checkpoint / name).is_file()]
     members |= {f"checkpoints/{checkpoint.name}/{name}": checkpoint / name for name in (MANIFEST, *files)}
 
@@ -103,7 +103,7 @@ def unpacked(archive: Path, run: Path | None) -> Path:
                     with target.open("wb") as file:  # not `extract`, whose filters came with Python 3.11.4
                         shutil.copyfileobj(source, file)
                 assert packed.fileobj is not None
-                while packed.fileobj.read(1 << 20):  # to the end, where gzip keeps its CRC
+                while packed.fileobj.read(1 << 20):  # to the end, which holds gzip's CRC
                     pass
         except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise ConfigError(f"{archive} is torn ({error}); copy it again, or pack the run anew") from None

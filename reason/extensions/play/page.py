@@ -20,7 +20,7 @@ from reason.report.palette import css
 if TYPE_CHECKING:
     from reason.config.schema import Config
 
-FAMILIES = ("sudoku", "maze", "addition")  # that rules.js reads
+FAMILIES = ("sudoku", "maze", "addition")  # that rules.js implements
 TITLES = {"sudoku": "Sudoku", "maze": "Maze", "addition": "Addition"}
 Model = dict[str, Any]  # JSON, but `files`: the bytes of both ONNX graphs
 

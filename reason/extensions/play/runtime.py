@@ -25,7 +25,7 @@ KEPT = Path(__file__).parent / "built"  # in a wheel: what `make play` left ther
 
 
 def address() -> str:
-    """Where the package is fetched from; the environment's NPM_CONFIG_REGISTRY counts, as for npm."""
+    """Return the registry of the package; the environment variable NPM_CONFIG_REGISTRY applies, as for npm."""
     return os.environ.get("NPM_CONFIG_REGISTRY", "https://registry.npmjs.org").rstrip("/") + PACKAGE
 
 
@@ -59,7 +59,7 @@ def as_script(module: str) -> str:
 
 
 def runtime(folder: Path, archive: Path | None = None) -> tuple[str, bytes]:
-    """Script and compressed binary, from `folder` where they lie there, else from the package; then they lie there."""
+    """Script and compressed binary, from `folder` if it has them, else from the package; then stored in `folder`."""
     script, binary = folder / f"ort-{VERSION}.js", folder / f"ort-{VERSION}.wasm.gz"
     if not (script.exists() and binary.exists()):
         package = fetched() if archive is None else archive.read_bytes()

@@ -22,7 +22,7 @@ from reason.pretrained import FOLDER, card, pretrained_models
 
 GRAPHS = Path(__file__).parent / "graphs"
 SMALL = 64  # bytes; shorter weights stay in the graph
-Hole = tuple[int, str, bool]  # where in the rest a weight belongs, its name, whether it is transposed
+Hole = tuple[int, str, bool]  # a weight's position in the rest, its name, whether it is transposed
 
 
 def shown() -> list[str]:
@@ -54,7 +54,7 @@ def made_from(name: str) -> str:
 
 
 def cut(graph: bytes, weights: Mapping[str, np.ndarray]) -> tuple[bytes, list[Hole]]:
-    """Cut the weights out of an ONNX file; returns the rest, and where each weight was."""
+    """Cut the weights out of an ONNX file; returns the rest, and the position of each weight."""
     found = {}
     for name, array in weights.items():
         for transposed in (True, False):

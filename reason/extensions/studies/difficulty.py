@@ -23,7 +23,7 @@ class Difficulty(Consumer):
     """Accuracy in bins of puzzles, from the columns of Accuracy and Rules."""
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """Exact and valid at every step in every bin, easiest first; None where nothing sets the puzzles apart."""
+        """Exact and valid at every step in every bin, easiest first; None if no measure tells the puzzles apart."""
         data, puzzle, examples = self.evaluator.data, self.evaluator.puzzle, self.evaluator.examples
         statistics = {} if puzzle is None else puzzle.features(*data.tokens_of(examples))
         rated = None if data.ratings is None else np.asarray(data.ratings[data.puzzle_of(examples).cpu().numpy()])
@@ -39,9 +39,9 @@ class Difficulty(Consumer):
 
 
 def difficulty(puzzle: Puzzle | None, ratings: np.ndarray | None, statistics: Mapping[str, np.ndarray]) -> Bins | None:
-    """(what is counted, names of the bins, bin of every puzzle (N,)); None where there is but one bin.
+    """(what is counted, names of the bins, bin of every puzzle (N,)); None if there is but one bin.
 
-    By depth, where the family has it; else by rating; else by the family's first statistic that has two bins (ours).
+    By depth, if the family has it; else by rating; else by the family's first statistic that has two bins (ours).
     Up to eight values are a bin each, more go into quartiles.
     """
     by_depth = {name: values for name, values in statistics.items() if name == "depth"}

@@ -1,4 +1,4 @@
-"""How well the halting head knows which answers are exact: AUC, calibration error, abstention."""
+"""The halting head as a predictor of exact answers: AUC, calibration error, abstention."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WRONG = (0.05, 0.01, 0.001, 0.0)  # shares of the given answers that may be wron
 
 
 def auc(scores: np.ndarray, positive: np.ndarray) -> float | None:
-    """P(score of a positive > score of a negative), ties half (Mann-Whitney); None where a class is empty."""
+    """P(score of a positive > score of a negative), ties half (Mann-Whitney); None if a class is empty."""
     yes, no = int(positive.sum()), int((~positive).sum())
     if not yes or not no:
         return None
@@ -30,7 +30,7 @@ def ece(probability: np.ndarray, positive: np.ndarray) -> float:
 
 
 def of_highest(q: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """Whether the answer of highest q up to each step is exact, (T, N) of both; ties go to the earlier step."""
+    """Return whether the answer of highest q up to each step is exact, (T, N) each; ties go to the earlier step."""
     highest = np.maximum.accumulate(q)
     new = np.concatenate([np.ones_like(q[:1], bool), q[1:] > highest[:-1]])
     step = np.maximum.accumulate(np.where(new, np.arange(len(q))[:, None], 0))
@@ -38,10 +38,10 @@ def of_highest(q: np.ndarray, exact: np.ndarray) -> np.ndarray:
 
 
 def abstention(q: np.ndarray, exact: np.ndarray, valid: np.ndarray | None = None) -> list[dict[str, Any]]:
-    """What is left if only answers of q above a threshold are given, (N,) each, and how many of these are wrong.
+    """The share of answers (N,) of q above a threshold, and how many of these are wrong.
 
     Thresholds: none, 0, and the lowest for each share of WRONG, chosen on these very puzzles. `checked`: how many of
-    the given answers also keep the rules, where `valid` tells.
+    the given answers also keep the rules, if `valid` is known.
     """
     levels = np.unique([-np.inf, 0.0, *q])
 
@@ -66,7 +66,7 @@ class HaltingHead(Consumer):
         self._kept = StepColumns(self.steps)
 
     def observe(self, record: StepRecord) -> Columns | None:
-        """Keep the logit of a step, where a head is trained."""
+        """Keep the logit of a step, if a head is trained."""
         q = exact_logit(record.readout, self.evaluator.halting)
         if q is None:
             return None

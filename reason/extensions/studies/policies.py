@@ -35,7 +35,7 @@ SIGNALS = ("fixed", "q", "margin", "max-probability", "certainty", "residual", "
 
 
 def signals(record: StepRecord, likelihood: Likelihood, stays: Tensor | None = None) -> dict[str, Tensor]:
-    """The signals of a step for every puzzle, (B,) each: means over the scored cells. No signal reads a label's value.
+    """The signals of a step for every puzzle, (B,) each: means over the scored cells. No signal uses a label's value.
 
     stays: (B, S) ln Π(1 − λ) of an exit gate so far; None: the model has none.
     """
@@ -52,7 +52,7 @@ def signals(record: StepRecord, likelihood: Likelihood, stays: Tensor | None = N
 
 
 class Policy(NamedTuple):
-    """Stop a puzzle at the first step where `signal` > `threshold`; at the last step, T, in any case."""
+    """Stop a puzzle at the first step at which `signal` > `threshold`; at the last step, T, in any case."""
 
     name: str
     signal: str
@@ -66,7 +66,7 @@ class Policy(NamedTuple):
 
 
 def outcome(seen: Columns, stops: np.ndarray) -> dict[str, Any]:
-    """What stopping every puzzle after its step (N,) gives: shares, mean and 95th percentile of steps.
+    """Return the results of stopping every puzzle after its step (N,): shares, mean and 95th percentile of steps.
 
     Of text also the perplexity of a scored token.
     """
@@ -162,7 +162,7 @@ class Policies(Consumer):
         return {"policies": {"calibrated_on": source, "puzzles": puzzles, "rows": rows, "frontiers": frontiers}}
 
     def _calibration(self, seen: Columns) -> tuple[Columns, Columns, str]:
-        """The columns to calibrate on, those to report on, and in words where the first are from."""
+        """The columns to calibrate on, those to report on, and a text with the source of the first."""
         data = self.evaluator.data
         text = hasattr(self.evaluator.puzzle, "bytes_of")
 

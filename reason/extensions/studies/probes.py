@@ -1,6 +1,6 @@
-"""What the dynamics do at a state and along a trajectory (docs/math.md §17), for any Reasoner: measures of one puzzle.
+"""Dynamics at a state and along a trajectory (docs/math.md §17), for any Reasoner: measures of one puzzle.
 
-Probe a model as `precise` makes it: in float64, where a residual of 1e-6 can be measured.
+Probe the model that `precise` returns: in float64, a residual of 1e-6 can be measured.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def eigenvalues(f: Map, z: Tensor, count: int, tolerance: float = 1e-3) -> np.nd
 
 @torch.no_grad()
 def radius(model: Reasoner, state: State, context: Context) -> float:
-    """ρ(∂g/∂z) of g = model.map_inside("cycle"); nan where it does not converge, or g(z) is not finite.
+    """ρ(∂g/∂z) of g = model.map_inside("cycle"); nan if it does not converge, or g(z) is not finite.
 
     Tens of Jacobian products, each three or four calls.
     """
@@ -84,7 +84,7 @@ def random_direction(state: State, context: Context) -> State:
 def perturb_and_return(model: Reasoner, state: State, context: Context, steps: int) -> list[float]:
     """‖z'_k − z_k‖/‖z'_0 − z_0‖, k = 0 … steps: how far a pushed state is from the one left alone.
 
-    The push is a tenth of ‖z‖ in a random direction. Towards 0 the state returns to where it would have gone.
+    The push is a tenth of ‖z‖ in a random direction. Towards 0 the state returns to its unperturbed path.
     """
     other = pushed(state, random_direction(state, context), 0.1)
     distances = [distance(state, other)]
@@ -109,7 +109,7 @@ def growth_rate(model: Reasoner, state: State, context: Context, steps: int) -> 
         after = distance(state, other)
         total += (after / before).clamp(min=tiny).log().item()
         direction = mapped(state, lambda a, b: b - a, other)
-        if after == 0:  # forgotten to the last bit: go on in a new direction
+        if after == 0:  # forgotten to the last bit: continue in a new direction
             direction = random_direction(state, context)
     return total / steps
 
@@ -118,7 +118,7 @@ def oscillation(model: Reasoner, state: State, context: Context) -> list[float]:
     """‖z^{i+2} − z^i‖/‖z^{i+1} − z^i‖ over the low state's updates i inside one supervision step.
 
     Near 0 the low state jumps between two points (CMM fig. 6 expects it at equilibrium), near 2 it goes straight on.
-    The low state is z_L; of a model without one, its last state. nan where it does not move at all.
+    The low state is z_L; of a model without one, its last state. nan if it does not move at all.
     """
     name = list(parts(state))[-1]
     seen = [getattr(state, name)]

@@ -81,7 +81,7 @@ class Restarts(Consumer):
         return found
 
     def _restart(self, record: StepRecord, kind: Variation, number: int) -> dict[str, np.ndarray]:
-        """(B,) arrays of restart `number` of a record's batch; the pass goes on as if there were none."""
+        """(B,) arrays of restart `number` of a record's batch; the pass continues as if there were none."""
         evaluator, batch, rows, moved = self.evaluator, record.batch, record.rows, STILL
         step = evaluator.model.step
         assert rows is not None, "those of a pass"
@@ -142,12 +142,12 @@ class Restarts(Consumer):
 
 
 def restarts_of(seen: Columns, kind: Variation) -> Columns:
-    """What Restarts kept of one variation (K, N): right, answers, residual; q with a head, valid where rules decide."""
+    """The arrays (K, N) of one variation: right, answers, residual; q with a head, valid if rules decide."""
     return {name.removeprefix(f"{kind}/"): values for name, values in seen.items() if name.startswith(f"{kind}/")}
 
 
 def choices(restarts: Columns) -> dict[str, np.ndarray]:
-    """Which restart (N,) each way takes; ties go to the earliest.
+    """Return the restart (N,) that each way takes; ties go to the earliest.
 
     majority: the most frequent answer; q: the highest; residual: the smallest; verified: the first whose rules hold,
     else the majority. A restart that diverged (NaN) has the lowest q and the greatest residual.

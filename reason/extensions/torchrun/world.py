@@ -79,7 +79,7 @@ class Processes(World):
 
 @contextlib.contextmanager
 def joined(device: torch.device) -> Iterator[World]:
-    """The process group of torchrun; PartnerLost where another process has stopped or is gone."""
+    """The process group of torchrun; raises PartnerLost if another process has stopped or is gone."""
     size = world_size()
     if device.type == "cuda":
         torch.cuda.set_device(device)
@@ -98,7 +98,7 @@ def joined(device: torch.device) -> Iterator[World]:
 
 
 def _lost(text: str) -> str | None:
-    """What has become of another process, where that is what an error of gloo or of the store says."""
+    """Return the fate of another process, if an error of gloo or of the store reports it."""
     if "imed out" in text:
         return "has not answered in time: it is stopped, stuck or gone"
     if "gloo" in text and "onnection" in text:
@@ -107,7 +107,7 @@ def _lost(text: str) -> str | None:
 
 
 def world_size() -> int:
-    """How many processes torchrun started; 1 without it."""
+    """Return the number of processes that torchrun started; 1 without it."""
     size = os.environ.get("WORLD_SIZE") or "1"
     if size != "1" and not dist.is_torchelastic_launched():
         raise ConfigError(

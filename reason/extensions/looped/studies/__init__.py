@@ -1,1 +1,1 @@
-"""What is measured of looped transformers, and of any model's readout."""
+"""Measurements of looped transformers, and of any model's readout."""

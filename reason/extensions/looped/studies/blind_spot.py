@@ -30,7 +30,7 @@ SWEEP = tuple(10 ** (i / 10) for i in range(-10, 11))  # α from 0.1 to 10
 
 
 def read_part(state: State) -> Tensor:
-    """h (B, S', D): what the head reads."""
+    """h (B, S', D): the input of the head."""
     return state[0]
 
 
@@ -75,7 +75,7 @@ def radial_gradient(record: StepRecord, likelihood: Likelihood) -> tuple[float, 
 
 
 def residual_update(before: Tensor, after: Tensor) -> dict[str, float]:
-    """What one loop does to h = s·u, means over tokens: b = F(h) − h = a_rad·u + b_⊥, a_rad = ⟨u, b⟩/D (lemma 2)."""
+    """The effect of a loop on h = s·u, means over tokens: b = F(h) − h = a_rad·u + b_⊥, a_rad = ⟨u, b⟩/D (lemma 2)."""
     s = rms(before)
     u, b = before / s, after - before
     a = (u * b).mean(-1, keepdim=True)
@@ -84,7 +84,7 @@ def residual_update(before: Tensor, after: Tensor) -> dict[str, float]:
 
 @torch.no_grad()
 def clamp(last: StepRecord, likelihood: Likelihood) -> dict[str, float]:
-    """ΔCE and the ratio of ‖h_K‖ where no token's scale grows, both against the loops as they are (table 4).
+    """ΔCE and the ratio of ‖h_K‖ if no token's scale grows, both against the unchanged loops (table 4).
 
     After every loop each token is brought back to the ‖·‖_rms that it had after loop 1, before it is read and fed back;
     all parts of a state alike.

@@ -1,4 +1,4 @@
-"""What sharing keys and values between loops costs and saves (Ouro)."""
+"""Costs and savings of sharing keys and values between loops (Ouro)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Caches(Consumer):
         return {"caches": np.array(sums, np.float64)[..., None]}
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """One row for each way of sharing: exact, CE (nats, of the right token in the model's own history), bytes.
+        """Return a row for each way of sharing: exact, CE (nats, of the right token in the model's own history), bytes.
 
         `keep_prompt`: only what was said is shared, the prompt's keys and values are not. `bytes`, of a text, are those
         of keys and values of prompt and answer at its end.

@@ -1,4 +1,4 @@
-"""Where an exit gate leaves, and its accuracy compared with fixed numbers of loops (Ouro)."""
+"""The loops at which an exit gate stops, and its accuracy compared with fixed numbers of loops (Ouro)."""
 
 from __future__ import annotations
 

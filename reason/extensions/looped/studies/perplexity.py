@@ -16,12 +16,12 @@ from reason.report.section import Results, Section, Table, number, rows_shown
 
 
 def is_text(evaluator: Evaluator) -> bool:
-    """Whether the set holds text."""
+    """Return whether the set holds text."""
     return hasattr(evaluator.puzzle, "bytes_of")
 
 
 def sources_of(data: PuzzleData, examples: Tensor) -> np.ndarray:
-    """The number (N,) of where the puzzle of each example comes from, in dataset.json's `sources`."""
+    """The index (N,) of the source of each example's puzzle in dataset.json's `sources`."""
     puzzles = data.puzzle_of(examples).cpu().numpy()
     return puzzles * 0 if data.sources is None else np.asarray(data.sources[puzzles])
 
@@ -30,7 +30,7 @@ class Perplexity(Consumer):
     """Sums over the scored tokens of `Signals`' loss and `Accuracy`'s counts."""
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """By loop: perplexity of a token, its 95 % interval over documents, and bits for each byte of the text.
+        """Return by loop: perplexity of a token, its 95 % interval over documents, and bits for each byte of the text.
 
         The interval is that of a ratio of sums over clusters, here documents, by Student's t; None for one document.
         """
