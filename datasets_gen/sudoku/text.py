@@ -1,7 +1,7 @@
-"""Sudokus as people have them: one or many, as characters, fields or candidates, in frames and among other words.
+"""Parse typed Sudokus: one or many, as characters, fields or candidates, in frames and among other words.
 
-A line with a whole board (.sdm, HoDoKu's library, exchange banks, CSV, XML) is that board, and its other words are not
-read. Otherwise n lines of n cells are a board: WAYS lists how the cells of a line are told apart.
+A line with a whole board (.sdm, HoDoKu's library, exchange banks, CSV, XML) is that board, and its other words are
+ignored. Otherwise n lines of n cells are a board: WAYS lists how the cells of a line are told apart.
 """
 
 from __future__ import annotations

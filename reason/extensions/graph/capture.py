@@ -79,10 +79,10 @@ class Captured:
         self.capture = capture or CudaGraphs([sampler.generator for sampler in trainer.samplers])
         self.seen: Counter[Form] = Counter()
         self.replays: dict[Form, tuple[Replay, list[Tensor]]] = {}
-        # What a step replaces (carries, meters), where every graph reads and writes it. All else is written in place.
+        # Values that a step replaces (carries, meters), in memory shared by all graphs. All else is written in place.
         self.carries: list[dict[str, Any]] = []
         self.sums: dict[str, Tensor] = {}
-        # What the host hands to a step: its numbers, and the groups of the puzzles that it draws.
+        # The inputs of a step from the host: its numbers, and the groups of the puzzles that it draws.
         self.host_numbers, trainer.numbers = trainer.numbers, lambda: self.numbers  # type: ignore[method-assign]
         self.entries = torch.empty(len(self.host_numbers()), device=trainer.device)  # float32
         self.numbers = dict(zip(self.host_numbers(), self.entries.unbind(), strict=True))

@@ -25,7 +25,7 @@ Z_H, Z_L, X = 0, 1, 2  # the registers of the kernel
 
 @functools.cache
 def program(high: int, low: int, states: int, separate: bool, layers: int, repeats: int) -> Tensor:
-    """(n, 3) int32, a row for each call of a block: the block, the sum of registers that it reads, what it writes.
+    """(n, 3) int32, a row for each call of a block: the block, the registers of its input, the register of its output.
 
     The sum has a bit for each register. The first block of a network call gets the call's argument, and each later
     one what the block before it wrote. The loops are those of `reason.models.recursion`, with N_H = `high` and

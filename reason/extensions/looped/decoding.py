@@ -30,7 +30,7 @@ class Caches:
     """Keys and values of a growing text. A layer of the block has a set for each loop, or one that all loops share.
 
     The sets are kept in segments, (2, B, heads, cells, D/heads) each, so that those of a prompt may stay one for each
-    loop while the tokens said after it share one. A new token reads its own keys and values of the current loop (ours).
+    loop while the later tokens share one. A new token attends to its own keys and values of the current loop (ours).
     """
 
     def __init__(self, model: LoopedModel, loops: int):
@@ -69,7 +69,7 @@ class Caches:
         return readouts
 
     def share(self, sharing: Sharing, keep_prompt: bool) -> None:
-        """Share one set among all loops from now on, unless `per-loop`; `keep_prompt`: stored cells stay per loop."""
+        """Make all loops share one set from now on, unless `per-loop`; `keep_prompt`: stored cells stay per loop."""
         self.sharing = sharing
         for layer in self.model.block.blocks:
             if not keep_prompt:
@@ -115,9 +115,9 @@ def generate(
     """Up to `count` tokens after a prompt (B, n ≥ 1), each after `loops` loops; `choose` takes them of logits (B, V).
 
     The prompt is processed with separate keys and values of each loop. `per-loop` continues so, and computes
-    what reading the whole text anew would. With `last`, `mean` or `first` all loops look at one shared set, T times
-    smaller. `keep_prompt`: the prompt's stay one set per loop, and only the tokens said are shared (ours: the paper can
-    be read either way). Ends early if every row has written `end`; later tokens of a row are ignored.
+    the same as a pass over the whole text. With `last`, `mean` or `first` all loops attend to one shared set, T times
+    smaller. `keep_prompt`: the prompt keeps one set per loop, and only the new tokens share one (ours: the paper is
+    ambiguous). Ends early if every row has written `end`; later tokens of a row are ignored.
     leave: a token is predicted at the first loop at which the exit gate's distribution exceeds this quantile
     (`exit_step`). The other loops are still computed, since later tokens attend to their keys and values.
     """

@@ -54,7 +54,7 @@ class RandomLoops(LoopsConfig):
 
     @property
     def typical(self) -> int:
-        """The T that a run is said to be trained for: the fixed one, the law's median (log-normal) or mean."""
+        """The trained T of a run: the fixed one, the law's median (log-normal) or mean."""
         if not self.random:
             return self.count
         mean = self.random.get("mean", (1 + self.most) / 2)

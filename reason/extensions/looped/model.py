@@ -126,7 +126,7 @@ class LoopedModel(LaidOut):
 
     r is the final norm, the identity, or the identity only in the loops before `readout`. N, γ and + x̂ are optional
     and act on the input of the block, in this order, before every loop, the first included, so each loop is the same
-    map. The readout reads the output of the block (ours). Dropout acts in training only, and never in `map` (ours).
+    map. The readout takes the output of the block (ours). Dropout acts in training only, and never in `map` (ours).
     """
 
     def __init__(self, config: LoopedConfig, shape: Shape, dtype: torch.dtype = torch.float32):

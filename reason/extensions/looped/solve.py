@@ -1,4 +1,4 @@
-"""`reason solve RUN "a beginning"`: a causal looped model writes a text on, token by token."""
+"""`reason solve RUN "a beginning"`: a causal looped model continues a text, token by token."""
 
 from __future__ import annotations
 

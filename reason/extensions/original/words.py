@@ -1,4 +1,4 @@
-"""Command lines of the original HRM and TRM code, in the words of this package.
+"""Command lines of the original HRM and TRM code, translated to those of this package.
 
 What is typed lies over the defaults of their config files. The answer names a preset and the settings that differ from
 it.

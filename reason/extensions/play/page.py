@@ -26,7 +26,7 @@ Model = dict[str, Any]  # JSON, but `files`: the bytes of both ONNX graphs
 
 
 def exported(run: Path, config: Config, name: str) -> Model:
-    """A trained run as the page wants it: its graphs, its puzzle's shape, characters and symmetries."""
+    """A trained run in the form of the page: its graphs, its puzzle's shape, characters and symmetries."""
     onnx = extension("export", "onnx")
     from reason.solve import family_of_run
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime Web, the WebAssembly build of its npm package: fetched once, checked, kept."""
+"""ONNX Runtime Web, the WebAssembly build of its npm package, which is fetched once, checked and stored."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def shown() -> list[str]:
 
 
 def shipped(name: str) -> Model:
-    """A model of the package as the page wants it."""
+    """A model of the package in the form of the page."""
     model, weights = read_json(GRAPHS / f"{name}.json"), load_file(weights_of(name))
     files = {
         graph: filled(gzip.decompress(base64.b64decode(kept["rest"])), kept["holes"], weights)

@@ -38,7 +38,7 @@ def of_highest(q: np.ndarray, exact: np.ndarray) -> np.ndarray:
 
 
 def abstention(q: np.ndarray, exact: np.ndarray, valid: np.ndarray | None = None) -> list[dict[str, Any]]:
-    """The share of answers (N,) of q above a threshold, and how many of these are wrong.
+    """Return for each threshold of q (N,) the share of answers above it, and the share of these that is wrong.
 
     Thresholds: none, 0, and the lowest for each share of WRONG, chosen on these very puzzles. `checked`: how many of
     the given answers also keep the rules, if `valid` is known.

@@ -1,4 +1,4 @@
-"""Stopping policies: when to stop thinking, calibrated and compared (docs/math.md §17).
+"""Stopping policies: rules for the last step of a puzzle, calibrated and compared (docs/math.md §17).
 
 Every policy is one rule: stop at the first step whose signal exceeds a threshold, else at step T. Signals are (B,) and
 grow with sureness, so a residual is negative.
@@ -87,7 +87,7 @@ def outcome(seen: Columns, stops: np.ndarray) -> dict[str, Any]:
 
 
 def thresholds(values: np.ndarray) -> list[float]:
-    """Thresholds of a signal worth trying, eager first: below every value, quantiles of the values, inf."""
+    """Useful thresholds of a signal, earliest stop first: below every value, quantiles of the values, inf."""
     finite = values[np.isfinite(values)].astype(np.float64)
     if not finite.size:
         return [np.inf]
@@ -123,7 +123,7 @@ def policies_for(calibration: Columns, trained_steps: int, budget: float | None 
 
 
 def frontier(seen: Columns, signal: str) -> list[dict[str, float]]:
-    """Mean steps and exact, of text perplexity, at every threshold worth trying: equal points once, by mean steps."""
+    """Mean steps and exact (for text, perplexity) at every useful threshold, without duplicates, by mean steps."""
     key = "perplexity" if "tokens" in seen else "exact"
     policies = (Policy(signal, signal, threshold) for threshold in thresholds(seen[signal]))
     outcomes = (outcome(seen, policy.stops(seen)) for policy in policies)

@@ -82,7 +82,7 @@ def random_direction(state: State, context: Context) -> State:
 
 
 def perturb_and_return(model: Reasoner, state: State, context: Context, steps: int) -> list[float]:
-    """‖z'_k − z_k‖/‖z'_0 − z_0‖, k = 0 … steps: how far a pushed state is from the one left alone.
+    """‖z'_k − z_k‖/‖z'_0 − z_0‖, k = 0 … steps: the distance of a perturbed state from the unperturbed one.
 
     The push is a tenth of ‖z‖ in a random direction. Towards 0 the state returns to its unperturbed path.
     """
@@ -130,7 +130,7 @@ def oscillation(model: Reasoner, state: State, context: Context) -> list[float]:
 
 
 def trajectory(points: Tensor, solved: bool) -> dict[str, Any]:
-    """A puzzle's way through its states (T + 1, N), the initial one first; `solved`: exact at step T.
+    """The trajectory of a puzzle's states (T + 1, N), the initial one first; `solved`: exact at step T.
 
     residual, T numbers: ‖z_k − z_{k−1}‖/‖z_{k−1}‖; norm, T + 1 numbers; end: how it ends.
     """

@@ -118,7 +118,7 @@ def world_size() -> int:
 
 
 def goes_on(run: str | None) -> bool:
-    """Does torchrun start processes anew that fail, and has an earlier attempt begun the run in this folder?
+    """Return whether torchrun restarts failed processes and an earlier attempt has begun the run in this folder.
 
     torchrun counts its attempts on each node by itself, so the count does not say which attempt this is.
     """

@@ -1,6 +1,6 @@
 """The readout blind spot: which part of the state the loss sees, and which part the loop moves (docs/math.md §14).
 
-A state's read part h_k is its first tensor (z of a looped model, z_H of a recursive one). With ‖h‖_rms = ‖h‖₂/√D of a
+The readout uses h_k, the first tensor (z of a looped model, z_H of a recursive one). With ‖h‖_rms = ‖h‖₂/√D of a
 token, h = s·u, ‖u‖_rms = 1: through a normalised readout the loss does not feel s (lemma 1), while a pre-norm residual
 loop moves it by a_rad and turns u by b_⊥/s (lemma 2). Every probe needs a model as `states.precise` makes it.
 """
@@ -86,7 +86,7 @@ def residual_update(before: Tensor, after: Tensor) -> dict[str, float]:
 def clamp(last: StepRecord, likelihood: Likelihood) -> dict[str, float]:
     """ΔCE and the ratio of ‖h_K‖ if no token's scale grows, both against the unchanged loops (table 4).
 
-    After every loop each token is brought back to the ‖·‖_rms that it had after loop 1, before it is read and fed back;
+    After every loop each token gets back its ‖·‖_rms of loop 1, before the head and the next loop;
     all parts of a state alike.
     """
     model, context = last.model, last.context

@@ -28,7 +28,7 @@ def in_order(sums: np.ndarray) -> np.ndarray:
 def answer(
     model: LoopedModel, batch: Batch, loops: int, sharing: Sharing = "per-loop", keep_prompt: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Generate the scored cells of each row from the cells before them, and hold them against the labels.
+    """Generate the scored cells of each row from the cells before them, and compare them with the labels.
 
     (B,) whether every scored token is right; (B,) the mean −ln p of the right token in the model's own history,
     softmax; the bytes of all rows' keys and values. A row's prompt ends with its first scored cell, whose label is the
