@@ -115,7 +115,7 @@ class Puzzle(ABC):
         return f"row {cell // columns + 1}, column {cell % columns + 1}" if rows > 1 else f"cell {cell}"
 
     def reply(self, question: np.ndarray, answer: np.ndarray) -> str | None:
-        """An answer (S,) in a line, as a person would write it; None: the board says it."""
+        """An answer (S,) in one line, in the usual notation; None if the board is enough."""
         return None
 
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
@@ -128,7 +128,7 @@ class Puzzle(ABC):
         return None
 
     def marked(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """The answers (N, S) as training may teach them: in finer tokens, `vocab_size` + i for the i-th of `marks`."""
+        """The answers (N, S) as targets of a training with finer tokens: `vocab_size` + i for the i-th of `marks`."""
         return answers
 
     def given(self, question: np.ndarray) -> np.ndarray:
@@ -146,7 +146,7 @@ class Puzzle(ABC):
         return {}
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) uint64, equal for puzzles that are symmetric copies and must not lie in two splits."""
+        """(N,) uint64, equal for puzzles that are symmetric copies and must not be in two splits."""
         return row_keys(questions)
 
     def notes(self, labels: Mapping[str, np.ndarray]) -> list[str]:
@@ -166,7 +166,7 @@ class Puzzle(ABC):
         return [line for line in text.splitlines() if line.strip()]
 
     def typed(self, text: str) -> tuple[np.ndarray, np.ndarray | None]:
-        """Tokens (S,) and relations (M, 1 + C + P) of a typed puzzle; None: its family has none."""
+        """Tokens (S,) and relations (M, 1 + C + P) of a typed puzzle, or None for a family without relations."""
         return self.parse(text), None
 
     @property

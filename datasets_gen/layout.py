@@ -84,7 +84,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, Any]]:
-    """The JSON value of each line, with the file and the line; empty lines are passed over."""
+    """The JSON value of each line, with the file and the line; empty lines are skipped."""
     with text_file(path) as file:
         for number, line in enumerate(file, 1):
             try:
@@ -202,7 +202,7 @@ def check_free(directory: Path) -> None:
 
 @contextlib.contextmanager
 def atomic_directory(directory: Path) -> Iterator[Path]:
-    """A scratch folder that becomes `directory`, which must be free, when the block ends well; else it vanishes."""
+    """A scratch folder that becomes `directory`, which must be free, when the block succeeds; else it is removed."""
     check_free(directory)
     with scratch_beside(directory) as scratch:
         yield scratch
@@ -394,7 +394,7 @@ def _read_arrays(folder: Path, name: str, metadata: Metadata) -> Split:
 
 
 def _check_tokens(path: Path, tokens: np.ndarray, metadata: Metadata, unscored: bool) -> None:
-    """Refuse tokens (N, S) outside the vocabulary; unscored: that some labels are not scored is allowed."""
+    """Refuse tokens (N, S) outside the vocabulary; unscored: labels without a score are allowed."""
     if tokens.ndim != 2 or tokens.shape[1] != metadata.seq_len:
         raise DatasetError(f"{path} has shape {tokens.shape}, dataset.json says seq_len {metadata.seq_len}")
     for rows in parts(len(tokens)):

@@ -1,4 +1,4 @@
-"""A board as a picture: what a GIF and a PNG draw alike."""
+"""A board as a picture: the parts shared by GIF and PNG."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Extensions:
         self.package, self.folder = package, folder / "extensions"
 
     def load_parts(self, part: str) -> None:
-        """Import the file `part`.py of every extension that has one, so that what it adds to the tables is known."""
+        """Import the file `part`.py of every extension that has one, so that the tables have its entries."""
         for file in sorted(self.folder.glob(f"*/{part}.py")):
             importlib.import_module(f"{self.package}.extensions.{file.parent.name}.{part}")
 

@@ -15,7 +15,7 @@ from datasets_gen.sudoku import Sudoku
 
 
 class UnknownPuzzle(DatasetError):
-    """A set of a kind that no family describes: it still trains, without rules, drawing or symmetries."""
+    """A set without a family: training works, but there are no rules, drawings or symmetries."""
 
 
 FAMILIES: dict[str, Any] = {family.name: family for family in (Sudoku, Maze)}

@@ -37,7 +37,7 @@ class Relation(BaseModel):
 
 
 class Structure(BaseModel):
-    """The structure of a puzzle of S cells; what is absent is not known.
+    """The structure of a puzzle of S cells; fields that are not set are unknown.
 
     A partition gives every cell the number of its group, counted from 0: cells with the same number constrain one
     another. Sudoku has three: rows, columns and boxes. Any two tokens of `symbols` may change places, in question and
@@ -57,7 +57,7 @@ class Structure(BaseModel):
 
     @model_serializer(mode="wrap")
     def _without_new_fields(self, serialized: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what most sets lack, so that their files and fingerprints stay as older versions made them."""
+        """Leave out fields that most sets lack, so that files and fingerprints equal those of older versions."""
         new = ("relations", "values", "lowest")
         return {key: value for key, value in serialized(self).items() if value or value == 0 or key not in new}
 

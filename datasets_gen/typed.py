@@ -20,7 +20,7 @@ INSTALLED = {
 
 
 def typed(text: str) -> str:
-    """Name a text's commands as they can be typed here: `python train.py` in a checkout, else `reason train`."""
+    """Write a text's commands for this installation: `python train.py` in a checkout, else `reason train`."""
     called = Path(sys.argv[0])
     in_checkout = Path("train.py").is_file() and Path.cwd() == ROOT
     if in_checkout or "reason" not in (called.stem, called.parent.name):
@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
         return typed(super().format_help())
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """A command that is not there gets one line: it may be of an extension."""
+        """Print one line for an unknown command, which may be that of a missing extension."""
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
             hint = nearest(value, action.choices)
             listed = f"`{self.prog} --help` lists what there is; {installed()}"

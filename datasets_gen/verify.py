@@ -41,7 +41,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print what was checked; what deserves a look goes to the error stream."""
+    """Print the checks that passed; remarks go to the error stream."""
     directory: Path = options.directory
     names = splits_of(directory) or ["train"]  # reading it says what is missing
     for path in sorted(directory.glob("*/*__inputs.npy")):
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _layout(directory: Path, name: str, metadata: Metadata, split: Split) -> str:
-    """Check what reading the split did not check; returns the line to print."""
+    """Make the checks that loading the split did not make; returns the line to print."""
     where = directory / name
     if not 0 <= metadata.pad_id < metadata.vocab_size:
         raise DatasetError(f"{where}: pad_id {metadata.pad_id} is outside the vocabulary")

@@ -46,7 +46,7 @@ def columns(head: str, lines: Iterator[str]) -> csv.DictReader[str]:
 
 
 def read_table(path: Path, name: str) -> Table:
-    """Read a CSV file of "sudoku" or "maze"; Sudokus also as any text of boards, whose answers a solver finds."""
+    """Load a CSV file of "sudoku" or "maze"; Sudokus also as any text of boards, whose answers a solver finds."""
     boards: dict[str, list[str]] = {"question": [], "answer": []}
     ratings, sources = [], []
     with text_file(path) as file:

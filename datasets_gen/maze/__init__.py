@@ -44,7 +44,7 @@ class Maze(SquareBoard):
 
     @property
     def symmetry(self) -> GridSymmetry:
-        """Flips and turns, of which the answer is a shortest path, but seldom the tie-broken one."""
+        """Flips and turns; the answer stays a shortest path, but seldom the tie-broken one."""
         return GridSymmetry(
             bands=1, rows_per_band=self.size, stacks=1, columns_per_stack=self.size,
             transpose=False, relabel=(FREE, FREE), moves=False, turns=True, keeps_label=False,

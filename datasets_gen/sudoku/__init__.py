@@ -100,7 +100,7 @@ class Sudoku(SquareBoard):
         return None
 
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The clash of two clues, or that no grid has them all."""
+        """The conflict of two clues, or a text if no grid has them all."""
         return self._clash(question, "question") or super().contradiction(question)
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray]:

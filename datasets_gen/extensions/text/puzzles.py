@@ -17,7 +17,7 @@ LINE = {"bytes": 64, "words": 12, "bpe": 16}  # tokens on a line of a drawing
 
 @dataclass(frozen=True)
 class Text(Puzzle):
-    """Windows of `window` tokens. `tokens`: bytes, words or bpe; `vocabulary`: what was fitted, a line each."""
+    """Windows of `window` tokens. `tokens`: bytes, words or bpe; `vocabulary`: the fitted entries, one a line."""
 
     window: int
     tokens: str = "bytes"
@@ -61,11 +61,11 @@ class Text(Puzzle):
         return len(self.written(tokens).encode())
 
     def written(self, tokens: Iterable[int]) -> str:
-        """The text of tokens; padding and ends give none."""
+        """The text of tokens, without padding and ends."""
         return self.tokenizer.decode(map(int, tokens))
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
-        """The text of tokens (S,) in lines of equally many; what is not printable is escaped, ¶ ends a document."""
+        """The text of tokens (S,), as many in each line; unprintable characters are escaped, ¶ ends a document."""
         width = LINE[self.tokens]
         lines = []
         for start in range(0, len(tokens), width):

@@ -35,7 +35,7 @@ def _bytes(lines: str) -> Tokenizer:
 
 
 def _words(lines: str) -> Tokenizer:
-    """Words and marks; one that is not in the vocabulary is token 2. White space as it was is not kept."""
+    """Words and marks; one that is not in the vocabulary is token 2. The original white space is lost."""
     words = [PAD, "", UNKNOWN, *lines.split("\n")]
     numbers = {word: number for number, word in enumerate(words)}
     return Tokenizer(
@@ -47,7 +47,7 @@ def _words(lines: str) -> Tokenizer:
 
 
 def _byte_pairs(lines: str) -> Tokenizer:
-    """Byte-level BPE by Hugging Face's `tokenizers`: every text has tokens, and they give it back unchanged."""
+    """Byte-level BPE by Hugging Face's `tokenizers`: any text can be encoded, and is decoded unchanged."""
     library = _library()
     merges = [tuple(line.split(" ")) for line in lines.split("\n") if line]
     alphabet = sorted(library.pre_tokenizers.ByteLevel.alphabet())
@@ -66,14 +66,14 @@ KINDS = {"bytes": _bytes, "words": _words, "bpe": _byte_pairs}
 
 @lru_cache(maxsize=4)
 def tokenizer_of(kind: str, lines: str) -> Tokenizer:
-    """The tokenizer of a set; `lines` is the fitted vocabulary, a line each: what the set keeps of it."""
+    """The tokenizer of a set; `lines` is the fitted vocabulary, one entry a line, as the set stores it."""
     if kind not in KINDS:
         raise DatasetError(f"tokens {kind!r}: choose from {', '.join(KINDS)}")
     return KINDS[kind](lines)
 
 
 def fitted(kind: str, texts: Iterable[str], size: int) -> str:
-    """The vocabulary of at most `size` tokens that the texts give, a line each; "" of bytes.
+    """The vocabulary of at most `size` tokens fitted to the texts, one entry a line; "" for bytes.
 
     words: the most frequent ones that occur twice or more, equal ones in the order of the alphabet (the blind-spot
     paper: 20,000). bpe: merges, in order.

@@ -79,7 +79,7 @@ def end_with_parent() -> None:
 
 
 def why_ended(status: int, log: Path) -> str:
-    """The signal that killed a process; of one that failed by itself the last error in its log."""
+    """The signal that killed a process; if it failed by itself, the last error in its log."""
     if status < 0:
         return f"killed by signal {-status}{', perhaps out of memory' if status == -9 else ''}"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()

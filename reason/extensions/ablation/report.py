@@ -1,4 +1,4 @@
-"""An ablation's runs side by side: mean and spread over seeds, and what a variant changes, paired by seed."""
+"""An ablation's runs side by side: mean and spread over seeds, and the effect of a variant, paired by seed."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def summary(runs: Runs) -> list[dict[str, Any]]:
 
 
 def measured(runs: Runs) -> str:
-    """The key of what runs are compared by: a measure that all have, else exact accuracy."""
+    """The key of the compared measure: one that all runs have, else exact accuracy."""
     return next(iter(shared_measures([each for found in runs.values() for each in found.values()])), "exact_by_step")
 
 
 def spread(values: Sequence[float]) -> dict[str, float | None]:
-    """Mean and standard deviation (n − 1); None of too few."""
+    """Mean and standard deviation (n − 1); None for too few values."""
     return {
         "mean": float(np.mean(values)) if len(values) else None,
         "sd": float(np.std(values, ddof=1)) if len(values) > 1 else None,

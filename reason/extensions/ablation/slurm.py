@@ -56,7 +56,7 @@ class Job:
             signal.raise_signal(signal.Signals[f"SIG{submitit.JobEnvironment.USR_SIG}"])  # submitit's handler does it
 
     def checkpoint(self) -> submitit.helpers.DelayedSubmission:
-        """The requeued job does the same again, since the run's folder holds the state."""
+        """Repeat the same call in the requeued job, since the run's folder holds the state."""
         return submitit.helpers.DelayedSubmission(self)
 
 

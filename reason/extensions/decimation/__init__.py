@@ -1,1 +1,1 @@
-"""Decimation: clues that a model gives itself, for puzzles with several solutions."""
+"""Decimation: a model's surest cells become clues, for puzzles with several solutions."""

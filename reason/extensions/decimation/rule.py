@@ -1,4 +1,4 @@
-"""Decimation: clues that the model gives itself, for puzzles with several solutions (a term of belief propagation)."""
+"""Decimation, as in belief propagation: the surest cells become clues, for puzzles with several solutions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datasets_gen.puzzles import Puzzle
 from reason.losses.lm import Likelihood, probabilities
 from reason.rollout import StepRecord
 
-DECIDED = 0.99  # probability of a cell's likeliest token from which decimation leaves the cell alone
+DECIDED = 0.99  # a cell whose likeliest token has this probability or more gets no clue
 TINY = 1e-9  # probabilities below count as this in a logarithm
 
 

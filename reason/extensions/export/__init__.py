@@ -1,4 +1,4 @@
-"""A trained model to give away: weights and a card, or ONNX graphs."""
+"""Export of a trained model: weights and a card, or ONNX graphs."""
 
 from reason.plugins import COMMANDS, Command
 

@@ -1,4 +1,4 @@
-"""Model cards: what a trained model solves, what it was trained on, and its accuracy by step, as JSON and Markdown."""
+"""Model cards: the puzzles and training sets of a model, and its accuracy by step, as JSON and Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""reason export: the model of a run as a folder to give away, or as ONNX graphs."""
+"""reason export: the model of a run as a folder with weights and card, or as ONNX graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of the papers, drawn of trained runs: spectra, phase portraits, trajectories, jumps, repulsion."""
+"""The figures of the papers for trained runs: spectra, phase portraits, trajectories, jumps, repulsion."""
 
 from reason.plugins import COMMANDS, Command
 

@@ -1,4 +1,4 @@
-"""reason figures: a paper's figure, drawn of trained runs."""
+"""reason figures: a paper's figure for trained runs."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ class LoopedModel(LaidOut):
         return replace(context, x=x)
 
     def initial_state(self, context: Context) -> LoopedState:
-        """z = x̂, with its gradient; at positions that take no part, their embedding (ours)."""
+        """z = x̂, with its gradient; at inactive positions, their embedding (ours)."""
         x, mask, outside = context.x, context.mask, self.shape.structure.outside
         if mask is None or outside is None:
             return LoopedState(x)

@@ -1,4 +1,4 @@
-"""Bytes that a training holds, counted on tensors without memory; hours that it takes, from one measured step."""
+"""The bytes of a training, counted on tensors without memory, and its hours, from one measured step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from reason.training.precision import dtypes
 
 @dataclass(frozen=True)
 class Memory:
-    """Estimated bytes of a training, by what they hold."""
+    """Estimated bytes of a training, by their content."""
 
     weights: int  # parameters and buffers
     gradients: int
@@ -120,7 +120,7 @@ def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str)
 def supervised(
     model: Reasoner, carry: Carry, rows: Callable[[], Batch], config: Config, part: int, loops: int
 ) -> Carry:
-    """A supervision step forward and backward; of the first part of an optimizer step with what a balancer measures."""
+    """A supervision step forward and backward; the first of an optimizer step includes the balancer's measurement."""
     carry, unroll = supervise(model, carry, rows, config.rollout, loops, part == 0)
     terms = evaluate_terms(unroll, config.loss, config.loss.present)
     if part == 0 and config.balance.kind != "fixed":

@@ -68,7 +68,7 @@ def from_original(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def inferred(
     weights: Mapping[str, Tensor], cells: int | None, stated: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Shape, dict[str, str]]:
-    """The model section and shape that weights (our names) imply; `stated` is the authors' own config, if at hand.
+    """The model section and shape that weights (our names) imply; `stated` is the authors' own config, if known.
 
     Returns the section as a tree, the shape, and the settings that neither shapes nor `stated` decide and
     that are therefore the authors' defaults, by our name.

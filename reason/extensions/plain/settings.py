@@ -21,7 +21,7 @@ from reason.plugins import IMPORTED
 
 
 class PlainConfig(ModelConfig):
-    """A module has no settings; a preset that gets one trains without halting."""
+    """The config of a module, without settings; a preset with a module trains without halting."""
 
     brings: ClassVar = {
         "rollout.halting": "none",

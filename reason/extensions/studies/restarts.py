@@ -164,7 +164,7 @@ def choices(restarts: Columns) -> dict[str, np.ndarray]:
 
 
 def restart_table(restarts: Columns) -> list[dict[str, Any]]:
-    """Exact for 1, 2, 4, … K restarts by each way of choosing; None: there is no such way.
+    """Exact for 1, 2, 4, … K restarts by each way of choosing; None for a way that is not available.
 
     `any` is the share with a right answer among the restarts: what no choice can exceed.
     """

@@ -63,7 +63,7 @@ class Processes(World):
         return torch.cat([rows, rows[:1].expand(missing, -1)]), torch.cat([values, zeros])
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Each gradient becomes the mean over processes; a sparse one every process's rows, each divided by them."""
+        """Replace each gradient by the mean over processes; a sparse one gets all rows, divided by the processes."""
         for parameter in parameters:
             gradient = parameter.grad
             if gradient is None:
