@@ -17,7 +17,7 @@ OUTPUT_OPTIONS: list[Callable[[argparse.ArgumentParser], None]] = []  # of exten
 def add_command(
     commands: argparse._SubParsersAction, name: str, run: Callable[[argparse.Namespace], None], *texts: str
 ) -> argparse.ArgumentParser:
-    """Add a command that `run` carries out; the first line of its page says what it does, the last ones are examples.
+    """Add a command that `run` carries out; the first line of its help is the description, the last ones are examples.
 
     `instead`: the text that a generator prints if it writes no set.
     """

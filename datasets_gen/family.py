@@ -27,14 +27,14 @@ class Puzzle(ABC):
 
     name: ClassVar[str]
     rating_name = "none"  # what a rating counts
-    judges = True  # do the rules tell a right answer? If not, the puzzle's identifier does, and `solved` is not asked
-    several = False  # may a question have several right answers, which the rules tell? Else its label is the only one
+    judges = True  # True if the rules decide an answer; else the identifier does, and `solved` is not called
+    several = False  # True if a question may have several right answers, by the rules; else only its label
     fills: ClassVar[Mapping[int, str]] = {}  # the colour, #rrggbb, of each token that a picture shows by colour
-    causal = False  # is a cell's label the token after it?
-    repeats = True  # does an answer repeat the cells that its question fixes? If not, a question fixes none
-    outside: int | None = None  # the token that means what the region beyond the board means too
-    passed = " \t\r\n"  # what may stand between the cells of a typed board
-    marks: tuple[int, ...] = ()  # what each further token of `marked` counts as in an answer
+    causal = False  # True if a cell's label is the token after it
+    repeats = True  # True if an answer repeats the cells that its question fixes; else a question fixes none
+    outside: int | None = None  # the token of cells outside the board, such as a maze's wall
+    passed = " \t\r\n"  # ignored characters between the cells of a typed board
+    marks: tuple[int, ...] = ()  # the answer's token for each further token of `marked`
     end: int | None = None  # the token that ends a generated answer; None: answers are not generated
 
     @property
@@ -67,7 +67,7 @@ class Puzzle(ABC):
         return self.grid_shape[0] * self.grid_shape[1]
 
     def on_board(self, cells: np.ndarray) -> np.ndarray:
-        """(..., S) -> (..., rows, columns): what drawings show; a family may have hidden cells beside the board."""
+        """(..., S) -> (..., rows, columns): the drawn cells; a family may have hidden cells beside the board."""
         return cells.reshape(*cells.shape[:-1], *self.grid_shape)
 
     @property

@@ -43,7 +43,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print the checks that passed; remarks go to the error stream."""
     directory: Path = options.directory
-    names = splits_of(directory) or ["train"]  # reading it says what is missing
+    names = splits_of(directory) or ["train"]  # loading it raises an error with the missing file
     for path in sorted(directory.glob("*/*__inputs.npy")):
         if path.parent.name not in names:
             raise DatasetError(f"{path.parent} holds arrays but no dataset.json; regenerate or re-import the set")
@@ -126,7 +126,7 @@ def _check_leaks(puzzle: Puzzle, splits: Mapping[str, Split]) -> None:
 def _keys(puzzle: Puzzle, split: Split) -> np.ndarray:
     """(N,) uint64, equal if one puzzle would be in two splits.
 
-    Where the identifier tells the answer, a leak is one under the same identifier: published ARC has two tasks that
+    If the identifier decides the answer, a leak is one under the same identifier: published ARC has two tasks that
     share a pair, and test pairs that are turned demonstrations of their task (f3e62deb).
     """
     signatures = [puzzle.signatures(part.inputs, part.labels, part.relations) for _, part in split.parts()]

@@ -13,7 +13,7 @@ def signatures(questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
     """(N,) uint64, one per puzzle with its solution, both (N, S) digits with 0 for a blank. (ours)
 
     Sizes 6 and 9: colour refinement (Weisfeiler and Leman) of the graph of cells, rows, columns, boxes and digits; the
-    first colours say which cells are given. Its time is linear in the cells, whereas a canonical form would try
+    first colours mark the given cells. Its time is linear in the cells, whereas a canonical form would try
     millions of symmetries of each puzzle. The result is invariant under relabelling, moves of rows, columns, bands and
     stacks, and transposition if boxes are square. Equivalent puzzles always share a fingerprint. Different puzzles
     rarely do, and then one of them is dropped: no harm is done.

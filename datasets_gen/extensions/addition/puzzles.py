@@ -31,7 +31,7 @@ class Addition(Puzzle):
     causal: example = text without its last token, label of a cell = the token after it ("shifted"); the space after
     `=` is scored too, as in the code of STARS. Otherwise the cells of the answer are blank, as many as the longest
     sum needs, and the label of a cell is its own digit.
-    noise: with this probability P a digit of the sum is replaced by one of the other nine, all as likely. No prediction
+    noise: with this probability P a digit of the sum is replaced by one of the other nine, uniformly. No prediction
     then has a cross-entropy below −(1 − P)ln(1 − P) − P ln(P/9) nats a digit.
     """
 

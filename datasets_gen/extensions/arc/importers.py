@@ -89,7 +89,7 @@ def arc_splits(
 
     Train: every pair of the training tasks, and the demonstrations of the test tasks. Test: the test pairs of the
     test tasks, under every augmentation. A group is a task, a puzzle one augmentation of it, its examples are the
-    pairs. In train all pairs of a puzzle but one lie at a random place of the board of size × size cells.
+    pairs. In train all pairs of a puzzle but one are at a random place of the board of size × size cells.
     """
     identifiers = ["<blank>"]
     groups: dict[str, list[list[_Puzzle]]] = {"train": [], "test": []}

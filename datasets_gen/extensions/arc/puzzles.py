@@ -62,7 +62,7 @@ def corner_of(tokens: np.ndarray) -> tuple[int, int]:
 
 
 def grid_of(tokens: np.ndarray) -> np.ndarray:
-    """The grid of colours of a question or a label (S,), wherever on the board it lies; 0×0 on an empty board."""
+    """The grid of colours of a question or a label (S,), at any place of the board; 0×0 on an empty board."""
     top, left = corner_of(tokens)
     return crop(board_of(tokens)[top:, left:])
 
@@ -108,7 +108,7 @@ class Arc(SquareBoard):
         return {"cells of the answer": (answers >= FIRST_COLOUR).sum(1)}
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) uint64, equal for the same pair of grids, wherever on the board they lie."""
+        """(N,) uint64, equal for the same pair of grids, at any place of the board."""
         moved = [
             [tokens_of(grid_of(tokens), side=self.size) for tokens in pair]
             for pair in zip(questions, answers, strict=True)

@@ -109,7 +109,7 @@ def random_puzzles(count: int, rng: np.random.Generator) -> np.ndarray:
 def mixed_chunk(lineage: Chunk) -> list[tuple[int, Puzzle]]:
     """The deep puzzles of a lineage and their share of easy ones, with signatures; the first few have the same shares.
 
-    The kind of the lineage says how many deep puzzles each split takes of one.
+    The kind of the lineage has the number of deep puzzles that each split takes from it.
     """
     rng = lineage.rng
     deep = moved(deepen(lineage.kind[ORDER[lineage.split]], rng), rng)

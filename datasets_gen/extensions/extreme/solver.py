@@ -1,7 +1,7 @@
 """The generator's solver of 9×9 boards: all solutions, and trial and error.
 
 Every digit holds its places as words of bits. A band is a row of boxes, and a word of 27 bits has the places of a
-digit in it:  cell i has bit i % 27 of band i // 27. A block is a band or a stack. A pattern of 9 bits says which lines
+digit in it: cell i has bit i % 27 of band i // 27. A block is a band or a stack. A pattern of 9 bits has the lines
 and boxes of a block a digit may take: bit 3i + k is line i of box k.
 
 Naked and hidden singles, locked candidates and triples are drawn to a fixpoint; then a guess says which line a digit

@@ -76,7 +76,7 @@ def difference(ours: Mapping[int, float], theirs: Mapping[int, float], less: boo
         return found | {"verdict": "all at 0 %"}
     if len(paired) == 1:
         return found | {"verdict": "one seed"}
-    if np.ptp(paired) == 0:  # shares of few puzzles tie; an interval of no width would say that no seed can differ
+    if np.ptp(paired) == 0:  # shares of few puzzles tie; an interval of width 0 would mean that no seed can differ
         return found | {"verdict": "not significant"}
     low, high = map(float, ttest_1samp(paired, 0).confidence_interval(0.95))
     verdict = "not significant" if low <= 0 <= high else "worse" if (low > 0) == less else "better"

@@ -61,7 +61,7 @@ class Job:
 
 
 def executor(folder: Path, minutes: float, at_once: int, options: Sequence[str]) -> submitit.Executor:
-    """Submits jobs of at most so many minutes, `at_once` at a time; `options` are sbatch's: "partition=gpu"."""
+    """Submit jobs with a limit of minutes, `at_once` at a time; `options` are sbatch's: "partition=gpu"."""
     if submitit is None:
         raise ConfigError("--on slurm needs submitit: pip install submitit, or 'recursive-reasoners[slurm]'")
     if shutil.which("sbatch") is None:

@@ -24,7 +24,7 @@ class Decimation:
     that gives marginals of several solutions settles on one of them.
 
     A puzzle that is not solved and has no such cell has failed, and starts from its question again. Bit i of the number
-    of its failures says whether its i-th clue is then the second likeliest token: no combination comes twice.
+    of its failures decides whether its i-th clue is then the second likeliest token: no combination repeats.
     (ours, after belief propagation-guided decimation, arXiv:0709.1667, and limited discrepancy search)
     """
 
@@ -49,7 +49,7 @@ class Decimation:
     def of(
         cls, every: int, puzzle: Puzzle, questions: Tensor, likelihood: Likelihood, solved: Callable[[Tensor], Tensor]
     ) -> Decimation:
-        """Make the rule for questions (B, S) of a family, which tells the given cells."""
+        """Make the rule for questions (B, S) of a family, which has the given cells."""
         given = torch.from_numpy(puzzle.given(questions.cpu().numpy())).to(questions.device)
         return cls(every, questions, given, likelihood, solved)
 

@@ -4,7 +4,7 @@
     step.onnx    x, the state            ->  logits (, halt), the next state: one supervision step
 
 float32. The batch is dynamic; so are rows and columns if cells see only their neighbours (mixer local). card.json
-names what goes in and comes out, and says how far the graphs are from torch. docs/export.md has the lines of Python
+names the inputs and outputs, and the difference of the graphs from torch. docs/export.md has the lines of Python
 that solve a puzzle with them.
 """
 

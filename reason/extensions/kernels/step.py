@@ -1,7 +1,7 @@
 """A whole supervision step of a mixer along a puzzle's structure in one kernel, on CPUs.
 
 The kernel takes one puzzle at a time: its states, sums and messages stay in L2 through all network calls. It computes
-only the positions that take part. Plain torch (`reason.nn.block.StructuredBlock`) is its reference.
+only the active positions. Plain torch (`reason.nn.block.StructuredBlock`) is its reference.
 """
 
 from __future__ import annotations

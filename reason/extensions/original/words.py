@@ -1,6 +1,6 @@
 """Command lines of the original HRM and TRM code, translated to those of this package.
 
-What is typed lies over the defaults of their config files. The answer names a preset and the settings that differ from
+Typed settings override the defaults of their config files. The answer names a preset and the settings that differ from
 it.
 """
 

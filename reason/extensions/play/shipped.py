@@ -1,4 +1,4 @@
-"""The package's models for the page: graphs/NAME.json holds the ONNX graphs without weights, which lie in the package.
+"""The package's models for the page: graphs/NAME.json holds the ONNX graphs without weights, which are in the package.
 
 python -m reason.extensions.play.shipped      export the graphs again (make graphs): needs the extra `onnx`, and minutes
 """

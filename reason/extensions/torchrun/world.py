@@ -120,7 +120,7 @@ def world_size() -> int:
 def goes_on(run: str | None) -> bool:
     """Return whether torchrun restarts failed processes and an earlier attempt has begun the run in this folder.
 
-    torchrun counts its attempts on each node by itself, so the count does not say which attempt this is.
+    torchrun counts its attempts on each node by itself, so the count is not the number of this attempt.
     """
     most = os.environ["TORCHELASTIC_MAX_RESTARTS"]
     if run is None:

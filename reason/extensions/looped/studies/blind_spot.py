@@ -35,7 +35,7 @@ def read_part(state: State) -> Tensor:
 
 
 def with_read_part(state: State, h: Tensor) -> State:
-    """The state with another h, under every name that it bears."""
+    """The state with another h, under each of its names."""
     mine = read_part(state)
     return type(state)(*(h if z is mine else z for z in state))
 

@@ -32,7 +32,7 @@ def answer(
 
     (B,) whether every scored token is right; (B,) the mean −ln p of the right token in the model's own history,
     softmax; the bytes of all rows' keys and values. A row's prompt ends with its first scored cell, whose label is the
-    first token said; rows of one prompt length go together.
+    first new token; rows of one prompt length form a batch.
     """
     scored = batch.labels != IGNORE
     lengths = scored.int().argmax(-1) + 1
@@ -71,7 +71,7 @@ class Caches(Consumer):
     def result(self, seen: Columns) -> dict[str, Any]:
         """Return a row for each way of sharing: exact, CE (nats, of the right token in the model's own history), bytes.
 
-        `keep_prompt`: only what was said is shared, the prompt's keys and values are not. `bytes`, of a text, are those
+        `keep_prompt`: only new tokens share keys and values, the prompt does not. `bytes`, of a text, are those
         of keys and values of prompt and answer at its end.
         """
         means = (in_order(seen["caches"]) / len(self.evaluator.examples)).tolist()

@@ -28,7 +28,7 @@ class ExitGate(Consumer):
 
     The gate's distribution p(t), and accuracy against mean loops: leaving by its quantiles, and fixed loops, over the
     T trained ones. Means over the scored cells (`mean_loops`, `cell`, `ce` in nats) and over puzzles (`exact`); a cell
-    that leaves keeps what it said there.
+    that exits keeps its answer of that loop.
     """
 
     def __init__(self, evaluator: Evaluator):
