@@ -41,7 +41,7 @@ class Structure(BaseModel):
 
     A partition gives every cell the number of its group, counted from 0: cells with the same number constrain one
     another. Sudoku has three: rows, columns and boxes. Any two tokens of `symbols` may change places, in question and
-    answer alike. `outside` is the token that means what the region beyond the grid means too: a maze's wall, ARC's
+    answer alike. `outside` is the token of cells outside the grid, such as a maze's wall or ARC's
     padding.
     """
 
