@@ -33,7 +33,7 @@ __all__ = ["Dataset", "Run", "load", "pretrained_models", "resume", "train"]
 
 
 def __getattr__(name: str) -> object:
-    """What the library offers, imported when it is first used: the commands do without torch until they need it."""
+    """Return a name of the library, imported at its first use: the commands do without torch until they need it."""
     if name not in _HOMES:
         raise AttributeError(f"module 'reason' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

@@ -33,7 +33,7 @@ from reason.training.device import own_float32, pick_device
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
 
-ONE_AT_A_TIME = threading.RLock()  # of what draws from torch's generators
+ONE_AT_A_TIME = threading.RLock()  # guards calls that draw from torch's generators
 
 
 class Dataset:
@@ -56,8 +56,8 @@ class Dataset:
     ) -> Dataset:
         """Write a set from (inputs, labels) of each split, tokens (N, S); a label of -100 is not scored.
 
-        vocab_size: the largest token + 1 unless given. task: {"name": "sudoku", "size": 9} for a family that is known;
-        else the set trains without rules and drawings. structure: grid, groups and symbols, where no family says them.
+        vocab_size: the largest token + 1 unless given. task: {"name": "sudoku", "size": 9} for a known family;
+        else the set trains without rules and drawings. structure: grid, groups and symbols without a family.
 
         Raises:
             DatasetError: the folder is not empty, or the arrays are not of one shape or hold other tokens.
@@ -83,7 +83,7 @@ class Dataset:
 
     @property
     def metadata(self) -> Metadata:
-        """dataset.json of its first split.
+        """Return dataset.json of its first split.
 
         Raises:
             DatasetError: the folder holds no set.
@@ -91,7 +91,7 @@ class Dataset:
         return read_metadata(self.directory, next(iter(self.splits), "train"))
 
     def batch(self, split: str = "test", rows: int | None = None, device: torch.device | str = "cpu") -> Batch:
-        """The first `rows` examples of a split; none: all of them."""
+        """Return the first `rows` examples of a split, or all of them."""
         data = PuzzleData(self.directory, split, pick_device(str(device)))
         return data.take(torch.arange(len(data), device=data.device)[:rows])
 
@@ -117,7 +117,7 @@ class Run:
     weights: str  # "ema" or "raw"
 
     def batch(self, inputs: ArrayLike, labels: ArrayLike | None = None, identifiers: ArrayLike | None = None) -> Batch:
-        """Puzzles (B, S), or one (S,), on the model's device; without labels nothing is scored.
+        """Put puzzles (B, S), or one (S,), on the model's device; without labels nothing is scored.
 
         Raises:
             ConfigError: they are not tokens of the model, or not of one shape.
@@ -131,16 +131,16 @@ class Run:
         return Batch(tokens, answers, rows if identifiers is None else torch.as_tensor(identifiers).to(rows))
 
     def accept(self, data: Dataset | Path | str) -> None:
-        """Take puzzles of a set's size, too, from now on, where no weight is bound to a size.
+        """Accept puzzles of a set's size, too, if no weight is bound to a size.
 
         Raises:
-            ConfigError: the model cannot read them.
+            ConfigError: the model cannot accept them.
         """
         dataset = data if isinstance(data, Dataset) else Dataset(data)
         accept_shape(self.model, shape_of(dataset.metadata), dataset.directory, self.directory)
 
     def steps(self, puzzles: Batch | ArrayLike, count: int | None = None) -> Iterator[StepRecord]:
-        """Supervision steps of a batch, or of tokens (B, S); none: twice the trained ones.
+        """Yield `count` supervision steps (default: twice the trained ones) of a batch, or of tokens (B, S).
 
         Each record has `logits`, `answer`, `exact`, `q_halt`, `state`, `before`, `context` and more
         (`reason.rollout.StepRecord`).
@@ -156,7 +156,7 @@ class Run:
     def solve(
         self, puzzle: str | ArrayLike, steps: int | None = None, restarts: int | None = None, seconds: float = SECONDS
     ) -> dict[str, Any]:
-        """One puzzle, solved step by step: what `reason solve --json` prints.
+        """Solve one puzzle step by step; return what `reason solve --json` prints.
 
         puzzle: as a person types it, or rows of its cells' characters or digits, 0 or None for an open cell.
         """
@@ -178,10 +178,10 @@ class Run:
         name: str | None = None,
         **settings: Any,
     ) -> dict[str, Any]:
-        """results.json of an evaluation (docs/evaluation.md), which is written to the run's folder as evaluate.py does.
+        """Evaluate (docs/evaluation.md): write results.json to the run's folder, as evaluate.py does, and return it.
 
         settings: sections of the config, `evaluation={"studies": ["policies"]}`, `model={"integrator": "rk4"}`; what
-        was named to `load` (a setting, the device, the weights) holds here too.
+        was passed to `load` (a setting, the device, the weights) holds here too.
         """
         named = {"evaluation.steps": steps, "evaluation.split": split, "data.directory": _directory(data)}
         changes = flattened(settings) | {key: value for key, value in named.items() if value is not None}
@@ -193,14 +193,14 @@ class Run:
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl."""
+        """Return the records of metrics.jsonl."""
         return read_metrics(self.directory)
 
 
 def load(source: Path | str, *, device: str = "auto", weights: str = "auto", **settings: Any) -> Run:
-    """A trained run: its folder, its archive (unpacked into runs/), a model of the package, or hf:OWNER/NAME.
+    """Load a run: a folder, an archive (unpacked into runs/), a model of the package, or hf:OWNER/NAME.
 
-    weights: "ema", "raw" or "auto" (the average where there is one). settings: sections of the config, of what may
+    weights: "ema", "raw" or "auto" (the average if there is one). settings: sections of the config, of what may
     change after training: `model={"h_cycles": 4}`.
 
     Raises:
@@ -224,10 +224,10 @@ def train(
     max_minutes: float | None = None,
     **settings: Any,
 ) -> Run:
-    """Train a preset or a config, as train.py does, in a run directory of its own: `run`, or runs/NAME-N.
+    """Train a preset or a config, as train.py does, in a new run directory: `run`, or runs/NAME-N.
 
-    data: a set, or settings of that section, `data={"augment": False}`; where it names no set, the config's own is
-    taken, and made where it is missing. settings: sections of the config, `training={"steps": 100}`,
+    data: a set, or settings of that section, `data={"augment": False}`; if it names no set, the config's own is
+    taken, and made if it is missing. settings: sections of the config, `training={"steps": 100}`,
     `model={"h_cycles": 1}`, `seed=1`. torch's generators are left as they were.
 
     Raises:
@@ -243,7 +243,7 @@ def train(
 
 
 def resume(run: Path | str, *, max_steps: int | None = None, max_minutes: float | None = None, **settings: Any) -> Run:
-    """Train a run further from its newest checkpoint, with the same numbers as if it had never stopped.
+    """Continue training from a run's newest checkpoint, with the same numbers as if it had never stopped.
 
     Raises:
         ConfigError, DatasetError: the run is finished, has no checkpoint, or a setting may not change.
@@ -254,9 +254,9 @@ def resume(run: Path | str, *, max_steps: int | None = None, max_minutes: float 
 
 @contextlib.contextmanager
 def _torch_as_it_was() -> Iterator[None]:
-    """After the block torch's generators and its precision of float32 products are those of the caller.
+    """Restore torch's generators and its precision of float32 products after the block.
 
-    They are the process's: threads take their turns.
+    Both belong to the process, so only one thread at a time runs the block.
     """
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
     with ONE_AT_A_TIME, torch.random.fork_rng(devices), own_float32():
@@ -269,7 +269,7 @@ def _trained(trainer: Trainer, max_steps: int | None, max_minutes: float | None)
 
 
 def _character(cell: Any) -> str:
-    """A cell as typed: a whole number by its digits; None, NaN, -1 and "" are open."""
+    """Return a cell as it is typed: a whole number by its digits; None, NaN, -1 and "" are open."""
     if cell in (None, "", -1) or cell != cell:
         return "."
     return str(int(cell)) if isinstance(cell, float | np.floating) and cell.is_integer() else str(cell)
@@ -280,7 +280,7 @@ def _directory(data: Dataset | Path | str | None) -> str | None:
 
 
 def _tokens(what: str, values: ArrayLike | Tensor, vocab_size: int, device: torch.device) -> Tensor:
-    """Tokens as a tensor (B, S) int64; ConfigError where they are not tokens of the model."""
+    """Return tokens as a tensor (B, S) int64. Raises ConfigError if they are not tokens of the model."""
     try:
         array = values.cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     except ValueError as error:  # rows of several lengths

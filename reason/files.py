@@ -1,4 +1,4 @@
-"""Reading small files that anyone may have written, of a bounded size, and writing files whole or not at all."""
+"""Load untrusted small files of a bounded size, and write files whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 from reason.errors import ConfigError
 
-LIMIT = 64_000_000  # bytes; tensors have files of their own
+LIMIT = 64_000_000  # bytes; tensors are in other files
 
 
 def read_text(path: Path, limit: int = LIMIT) -> str:
-    """The UTF-8 text of a file.
+    """Return the UTF-8 text of a file.
 
     Raises:
         FileNotFoundError: there is none.
@@ -28,7 +28,7 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
 
 
 def decoded(content: bytes, name: str) -> str:
-    """The UTF-8 text of bytes, its lines ended by a newline; `name` is what the ConfigError calls other bytes."""
+    """Decode UTF-8 bytes to lines that end in a newline. Raises ConfigError with `name` for other bytes."""
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -39,7 +39,7 @@ def decoded(content: bytes, name: str) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON value in a file.
+    """Return the JSON value in a file.
 
     Raises:
         FileNotFoundError: there is none.
@@ -48,13 +48,13 @@ def read_json(path: Path) -> Any:
     text = read_text(path)
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as error:  # the latter where it is nested too deep
+    except (ValueError, RecursionError) as error:  # RecursionError if it is nested too deep
         raise ConfigError(f"{path} is not JSON ({error}); copy it again") from None
 
 
 @contextlib.contextmanager
 def written_beside(path: Path) -> Iterator[Path]:
-    """A file to write next to `path`, which takes its place where the block ends well and is removed where it fails."""
+    """Yield a file next to `path`, which replaces `path` if the block succeeds and is removed if it fails."""
     part = path.with_name(f".{path.name}.partial")
     try:
         yield part
@@ -64,7 +64,7 @@ def written_beside(path: Path) -> Iterator[Path]:
 
 
 def kept_in(folder: Path, name: str) -> Path:
-    """`folder` of the package where it can be written, else one of the user's cache."""
+    """Return `folder` of the package if it is writable, else a folder in the user's cache."""
     if os.access(folder if folder.is_dir() else folder.parent, os.W_OK):
         return folder
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reason" / name

@@ -1,8 +1,8 @@
-"""What is added to the core: extensions of the package, and files of one's own (`--import FILE`, `FILE.py:PRESET`).
+"""Plugins: extensions of the package, and user files (`--import FILE`, `FILE.py:PRESET`).
 
 Both use the same tables: `COMMANDS` here, `reason.models.FAMILIES`, `reason.losses.TERMS` and others
-(docs/extending.md). An extension is a folder of reason/extensions. The core imports these files of it, where it has
-them, when they are first needed:
+(docs/extending.md). An extension is a folder of reason/extensions. The core imports these of its files, if they
+exist, when they are first needed:
 
     __init__.py   before a command is looked up; light: it adds to `COMMANDS`
     settings.py   before the first config: models, mixers, loss terms, evaluations (reason/config/schema.py)
@@ -39,38 +39,38 @@ class Command(NamedTuple):
     summary: str
 
 
-COMMANDS: dict[str, Command] = {}  # of extensions and of files of one's own; those of the core are in reason.cli
-ELSEWHERE: list[Callable[[list[str]], str | None]] = []  # what to type for the words of another program; None: not its
+COMMANDS: dict[str, Command] = {}  # of extensions and user files; those of the core are in reason.cli
+ELSEWHERE: list[Callable[[list[str]], str | None]] = []  # command line of another program -> what to type here, or None
 IMPORTED: dict[str, ModuleType] = {}  # by absolute path, in the order in which they were imported
 ADD_IMPORT = "if a file of yours defines it, add --import FILE.py"  # ends an error about an unknown name
 
 
 def load_extensions() -> None:
-    """Import every extension, so that the commands that it adds are known from now on."""
+    """Import every extension, so that its commands are known."""
     for name in extensions():
         importlib.import_module(f"reason.extensions.{name}")
 
 
 def extension(name: str, part: str) -> Any:
-    """The file `part`.py of an extension, imported; ConfigError where this installation lacks it."""
+    """Import `part`.py of an extension. Raises ConfigError if this installation lacks it."""
     if name not in extensions():
         raise ConfigError(f"the extension {name} is needed for this; {installed()}")
     return importlib.import_module(f"reason.extensions.{name}.{part}")
 
 
 def function_at(place: str) -> Callable[[list[str]], int]:
-    """The function that "module:function" names, its module imported."""
+    """Import the module of "module:function" and return the function."""
     module, _, name = place.partition(":")
     function: Callable[[list[str]], int] = getattr(importlib.import_module(module), name)
     return function
 
 
 def import_file(file: Path | str) -> ModuleType:
-    """Run a Python file once, so that what it registers is known from now on; ConfigError where it fails."""
+    """Run a Python file once, so that its registrations are known. Raises ConfigError if it fails."""
     path = Path(file).resolve()
     if str(path) in IMPORTED:
         return IMPORTED[str(path)]
-    name = f"own_{path.stem}"  # never that of a module which is there
+    name = f"own_{path.stem}"  # must not shadow an installed module
     spec = importlib.util.spec_from_file_location(name, path)
     if path.suffix != ".py" or not path.is_file() or spec is None or spec.loader is None:
         near = nearest(path.name, (beside.name for beside in path.parent.glob("*.py")))
@@ -87,7 +87,7 @@ def import_file(file: Path | str) -> ModuleType:
 
 
 def defined(thing: Any) -> str:
-    """FILE, line N: NAME of a function or class, for an error message; only NAME where its source is not in a file."""
+    """Return "FILE, line N: NAME" of a function or class, for an error message; only NAME if it is not in a file."""
     name = getattr(thing, "__qualname__", type(thing).__name__)
     try:
         return f"{inspect.getsourcefile(thing)}, line {inspect.getsourcelines(thing)[1]}: {name}"
@@ -96,7 +96,7 @@ def defined(thing: Any) -> str:
 
 
 def own_fault(error: BaseException) -> str | None:
-    """FILE, line N: the exception, if a file of the user's own raised it; None: it comes from elsewhere."""
+    """Return "FILE, line N: the exception" if a user file raised it, else None."""
     places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError):
         places.append((str(error.filename), error.lineno))
@@ -106,7 +106,7 @@ def own_fault(error: BaseException) -> str | None:
 
 
 def import_asked(arguments: list[str]) -> list[str]:
-    """Import the FILE of every `--import FILE` or `--import=FILE`; the other words."""
+    """Import the FILE of every `--import FILE` or `--import=FILE`; return the other words."""
     words: list[str] = []
     left = iter(arguments)
     for word in left:
@@ -121,13 +121,13 @@ def import_asked(arguments: list[str]) -> list[str]:
 
 
 def missing_import(files: Iterable[str]) -> str | None:
-    """The first of the files that a run was made with, perhaps elsewhere now, that has not been imported."""
+    """Return the first of a run's user files (perhaps moved since) that has not been imported, or None."""
     names = {Path(file).name for file in IMPORTED}
     return next((file for file in files if Path(file).name not in names), None)
 
 
 def own_recipe(word: str) -> Callable[[], object] | None:
-    """What `FILE.py:NAME` names, its file imported; None for another word; ConfigError where that cannot be called."""
+    """Import FILE of `FILE.py:NAME`, return NAME; None for other words. Raises ConfigError if NAME is not callable."""
     file, colon, name = word.rpartition(":")
     if not colon or not file.endswith(".py"):
         return None

@@ -1,10 +1,10 @@
-"""How a model is driven: carry, supervision steps and halting, in training and in evaluation (docs/math.md §3).
+"""Carry, supervision steps and halting, in training and in evaluation (docs/math.md §3).
 
 Training processes B rows. In a supervision step each row takes T calls of `Reasoner.step` (T = 1, except for looped
 models); then the loss is computed, and the next step starts from the detached state (`supervise`):
 
     puzzles   halted rows take new ones, and the initial state        `_refilled`
-    states    z ← step(z, x̂), T times where rollout.loops says so
+    states    z ← step(z, x̂), T times with rollout.loops
     readouts  logits and halting values, with the gradient of this step only
     halted    the head says so, or N_super steps are taken            `_halts`
 
@@ -36,7 +36,7 @@ class Carry:
     state: State
     steps: Tensor  # (B,) int32, m: supervision steps taken on this puzzle
     halted: Tensor  # (B,) bool
-    loader: Batch  # with `same-batch` the current loader batch, which refills halted rows
+    loader: Batch  # with `same-batch`: the current loader batch, which refills halted rows
 
 
 @dataclass(frozen=True)
@@ -50,20 +50,20 @@ class Unroll:
     readouts: tuple[Readout, ...]  # of the supervised loops: all T, or only the last
     active: Tensor  # (B,) bool: rows that count; a halted row waiting for its next puzzle does not
     last: Tensor  # (B,) bool: m ≥ N_super
-    next_readout: Readout | None = None  # one supervision step further, without gradient, for Q-learning
-    before: State = None  # where the first of the T loops started
+    next_readout: Readout | None = None  # after one more supervision step, without gradient, for Q-learning
+    before: State = None  # the state before the first of the T loops
 
     def row_mean(self, rows: Tensor) -> Tensor:
-        """The sum of a term's rows (B,) over the active ones, divided by B."""
+        """Return the sum of a term's rows (B,) over the active ones, divided by B."""
         return torch.where(self.active, rows, 0.0).mean()
 
     def cells(self, z: Tensor) -> Tensor:
-        """(B, S', D) without its prefix: (B, S, D)."""
+        """Return (B, S, D): z (B, S', D) without its prefix."""
         return z[:, self.model.prefix :]
 
 
 def first_carry(model: Reasoner, batch: Batch, config: RolloutConfig | None = None) -> Carry:
-    """A carry whose rows have all halted: the next step gives each a puzzle and the initial state.
+    """Return a carry whose rows have all halted: the next step gives each a puzzle and the initial state.
 
     A halted row with m ≤ 0 begins its next puzzle at step −m (`staggered`).
     """
@@ -99,7 +99,7 @@ def supervise(
     """
     carry, active = _refilled(carry, draw, config, batch_start)
     context = model.encode(carry.batch)
-    before = state = where(carry.halted, model.initial_state(context), carry.state)  # halted rows begin anew
+    before = state = where(carry.halted, model.initial_state(context), carry.state)  # halted rows get the initial state
     steps = torch.where(carry.halted, -carry.steps.clamp(max=0), carry.steps) + 1
     states, readouts = [], []
     for t in range(1, loops + 1):
@@ -138,7 +138,7 @@ def supervise(
 def _refilled(
     carry: Carry, draw: Callable[[], Batch], config: RolloutConfig, batch_start: bool
 ) -> tuple[Carry, Tensor]:
-    """The carry with its puzzles for the coming step, and which rows (B,) take part in it."""
+    """Return the carry with the puzzles of the next step, and the active rows (B,)."""
     all_rows = torch.ones_like(carry.halted)
     match config.carry:
         case "persistent":  # draws B puzzles every step, as HRM and TRM do; those of running rows are discarded
@@ -155,7 +155,7 @@ def _refilled(
 
 
 def _halts(readout: Readout, steps: Tensor, last: Tensor, config: RolloutConfig) -> Tensor:
-    """Which rows (B,) halt: m ≥ N_super, or the head says so and m ≥ m_min.
+    """Return the rows (B,) that halt: m ≥ N_super, or m ≥ m_min and the head says halt.
 
     m_min is uniform in {2..N_super} with probability ε, else 1.
     """
@@ -168,7 +168,7 @@ def _halts(readout: Readout, steps: Tensor, last: Tensor, config: RolloutConfig)
         done = readout.q_halt > readout.q_continue
     else:
         done = readout.q_halt > 0
-    # Exploration: some rows go on although the head says halt, so that it also learns from later steps.
+    # Exploration: some rows continue although the head says halt, so that it also learns from later steps.
     explores = torch.rand(steps.shape, device=steps.device) < config.halt_exploration_prob
     least = torch.randint_like(steps, 2, config.supervision_steps + 1) * explores
     return last | (done & (steps >= least))
@@ -178,7 +178,7 @@ def _halts(readout: Readout, steps: Tensor, last: Tensor, config: RolloutConfig)
 class StepRecord:
     """One evaluated step of a batch; evaluation never halts. Readout, answer and accuracy are computed on first access.
 
-    step: m, counted from 1. rows: (B,) the puzzles' numbers in their split, where they come from one.
+    step: m, counted from 1. rows: (B,) the puzzles' numbers in their split, if they come from one.
     """
 
     model: Reasoner
@@ -191,7 +191,7 @@ class StepRecord:
     rules: Callable[[StepRecord], Tensor] | None = None  # (B,) bool: do the rules hold? for several solutions
 
     def read(self, state: State) -> Readout:
-        """The readout of any state, as at this step."""
+        """Return the readout of any state as of this step."""
         return self.model.readout(state, self.context, self.step)
 
     @cached_property
@@ -206,22 +206,22 @@ class StepRecord:
 
     @property
     def q_halt(self) -> Tensor | None:
-        """(B,) of the halting head; None: the model has none."""
+        """Return the logit (B,) of the halting head, or None if the model has none."""
         return self.readout.q_halt
 
     @cached_property
     def answer(self) -> Tensor:
-        """(B, S) the likeliest tokens."""
+        """Return the likeliest tokens (B, S)."""
         return self.logits.argmax(-1)
 
     @cached_property
     def right(self) -> Tensor:
-        """(B, S) bool: scored cells that are right."""
+        """Return (B, S) bool: scored cells that are right."""
         return correct(self.answer, self.batch.labels)[0]
 
     @cached_property
     def exact(self) -> Tensor:
-        """(B,) bool: all scored cells are right and there is at least one; with several solutions: the rules hold."""
+        """Return (B,) bool: all scored cells (at least one) are right; with several solutions: the rules hold."""
         if self.rules is not None:
             return self.rules(self)
         return correct(self.answer, self.batch.labels)[1]
@@ -267,19 +267,19 @@ def unroll(
             inputs, frozen = clued
             context, fresh = begin(inputs)
             state = where(frozen, state, fresh)
-        del record  # with its readout, before the next step takes memory
+        del record  # frees its readout before the next step allocates
 
 
 def where(rows: Tensor, chosen: State, other: State) -> State:
-    """For each row the chosen state where `rows` is true, else the other."""
+    """Select for each row the chosen state if `rows` is true, else the other."""
     return mapped(chosen, partial(_rows, rows), other)
 
 
 def _filled(carry: Carry, fresh: Batch) -> Batch:
-    """The carry's puzzles, halted rows taken from `fresh`."""
+    """Return the carry's puzzles, halted rows taken from `fresh`."""
     return fresh.each(partial(_rows, carry.halted), carry.batch)
 
 
 def _rows(rows: Tensor, chosen: Tensor, other: Tensor) -> Tensor:
-    """For each row the chosen tensor (B, ...) where `rows` is true, else the other."""
+    """Select for each row the chosen tensor (B, ...) if `rows` is true, else the other."""
     return torch.where(rows.view(-1, *[1] * (chosen.ndim - 1)), chosen, other)

@@ -1,4 +1,4 @@
-"""Solve one typed puzzle with a trained model, step by step, and again under its symmetries where it was not solved."""
+"""Solve one typed puzzle with a trained model, step by step, and again under its symmetries if it was not solved."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from reason.rollout import Clues
 from reason.runs.directory import read_record, read_shape
 from reason.training.generators import seeded
 
-SECONDS = 60.0  # for the restarts of a puzzle whose rules tell whether it is solved
-MANY = 10**9  # restarts, where only `seconds` end them
-TOGETHER = (7, 8, 16, 32, 64)  # restarts of a batch: the first batch, the second …; from the last on the same
+SECONDS = 60.0  # limit of the restarts, for puzzles with rules
+MANY = 10**9  # restarts, if only `seconds` ends them
+TOGETHER = (7, 8, 16, 32, 64)  # restarts in the first batch, the second, …; the last number repeats
 
 
 class Writer(NamedTuple):
-    """How `reason solve` handles text models, whose puzzles are not boards."""
+    """The functions of `reason solve` for text models, whose puzzles are not boards."""
 
     add_options: Callable[[argparse.ArgumentParser], None]
     write: Callable[..., dict[str, Any]]  # of run, model, config, puzzle, text, options: what --json prints
@@ -56,25 +56,25 @@ class Solution(NamedTuple):
     question: np.ndarray
     thought: Thought
     relations: np.ndarray | None = None  # (M, 1 + C + P') its instances
-    restart: int = 1  # the one that this is
+    restart: int = 1  # the number of this one
     restarts: int = 1  # how many were made, the first included
 
     @property
     def frames(self) -> np.ndarray:
-        """What a drawing shows, (T + 1, S) tokens: the question first."""
+        """Return the tokens (T + 1, S) of a drawing: the question, then the answers."""
         return self.puzzle.frames(self.question, self.thought.answers)
 
     @property
     def right(self) -> bool | None:
-        """Whether the rules hold for the last answer; None: the family has no rules."""
+        """Return whether the rules hold for the last answer, or None if the family has no rules."""
         return bool(self.holds(self.thought.answers[-1:])[0]) if self.puzzle.judges else None
 
     def holds(self, answers: np.ndarray) -> np.ndarray:
-        """(T,) bool: which answers (T, S) to the question obey the rules."""
+        """Return (T,) bool: which answers (T, S) to the question obey the rules."""
         return _obeys(answers, self.puzzle, self.question, self.relations)
 
     def doubts(self) -> list[str]:
-        """What speaks against the last answer, without its rules or its label; empty: the model is sure."""
+        """Return warnings about the last answer, found without rules or label; empty if there are none."""
         frames, halting, doubts = self.frames, self.thought.halting, []
         if changed := int((self.puzzle.given(self.question) & (frames[-1] != self.question)).sum()):
             doubts.append(f"{counted(changed, 'cell')} of the question changed")
@@ -88,7 +88,7 @@ class Solution(NamedTuple):
         return doubts
 
     def describe(self) -> dict[str, Any]:
-        """What --json prints: the answer, whether the rules hold, what speaks against it, and every step."""
+        """Return the output of --json: the answer, whether the rules hold, the warnings, and every step."""
         puzzle, frames, answers, doubts = self.puzzle, self.frames, self.thought.answers, self.doubts()
         holds = self.holds(answers).tolist() if puzzle.judges else [None] * len(answers)
         steps = [
@@ -116,7 +116,7 @@ class Solution(NamedTuple):
         }
 
     def exact(self) -> dict[str, Any]:
-        """What an exact solver says where the rules do not hold, or of several solutions: `exact`; else {}."""
+        """Return an exact solver's result as `exact` if the rules fail or there are several solutions; else {}."""
         unclear = self.right is False or (self.right and not self.puzzle.several)
         solved = self.puzzle.exact(self.question, self.relations) if unclear else None
         if solved is None or (self.right and solved[0] == 1):
@@ -130,7 +130,7 @@ def _obeys(answers: np.ndarray, puzzle: Puzzle, question: np.ndarray, relations:
 
 
 def counted(count: int, what: str) -> str:
-    """'1 cell', '2 cells'."""
+    """Return '1 cell', '2 cells', ..."""
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
@@ -139,9 +139,9 @@ def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
 
 
 def family_of_run(run: Path, config: Config) -> Puzzle:
-    """The family of the puzzles that a run was trained on; ConfigError where none can be typed.
+    """Return the puzzle family that a run was trained on. Raises ConfigError if its puzzles cannot be typed.
 
-    A network for any puzzle reads those of the set, or of the declared puzzle, that its config names.
+    A network for any puzzle takes those of the set, or of the declared puzzle, that its config names.
     """
     shape = read_shape(run)
     try:
@@ -167,15 +167,15 @@ def solve_text(
 ) -> Solution:
     """Solve a puzzle as a person types or draws it.
 
-    steps: at most; none means twice the trained ones, more on larger boards and with a search. The first step whose
-    answer keeps the rules is the last. Where none does, the puzzle is solved again until one does, `seconds`
-    are over, or `restarts` are made in all, the first included: under random symmetries, in batches, or from random
-    states where it has none. A started batch is finished; a batch expected to exceed 2·seconds is not started.
-    The answer that keeps the rules after the fewest steps of its batch is returned, else the very first. progress:
-    called with the restarts of each batch.
+    steps: the maximum; None means twice the trained ones, more on larger boards and with a search. The first step whose
+    answer obeys the rules is the last. If none does, the puzzle is solved again until one does, `seconds` are over,
+    or `restarts` are made (the first included): in batches, under random symmetries, or from random states if it has
+    none. A started batch is finished; a batch expected to exceed 2·seconds is not started. The result is the answer
+    that obeys the rules after the fewest steps of its batch, else the very first. progress: called with the restarts
+    of each batch.
 
     Raises:
-        ConfigError: the puzzle contradicts itself, the model cannot read it, or a number is out of range.
+        ConfigError: the puzzle contradicts itself, the model cannot accept it, or a number is out of range.
         DatasetError: the puzzle is malformed.
     """
     for name, value, least in (("restarts", restarts, 1), ("steps", steps, 1), ("seconds", seconds, 0)):
@@ -186,7 +186,7 @@ def solve_text(
         raise ConfigError(f"{run} was trained on {trained.name}: reason solve {run} writes it on")
     puzzle = trained.sized(text)
     question, relations = puzzle.typed(text)
-    # A board of the trained size has the structure that the training set declared, which may say more than the family.
+    # A board of the trained size has the training set's structure, which may declare more than the family.
     of_trained_size = puzzle == trained and not config.model.of_any
     shape = model.shape if of_trained_size else shape_of_puzzle(puzzle)
     device = next(model.parameters()).device
@@ -194,7 +194,7 @@ def solve_text(
         fit = next((name for name in pretrained_models() if card(name)["task"] == puzzle.task), None)
         fix = "type one of its size" + (f", or reason solve {fit} …" if fit else "")
         raise ConfigError(f"the puzzle has {shape.difference(model.shape)}: {fix}")
-    # Without a symmetry restarts begin from random states, which help little; a clue more helps if training had some.
+    # Without a symmetry restarts begin from random states, which help little; hints help if training had some.
     stuck = puzzle.symmetry is None and config.data.hints > 0
     search = search_of(config.evaluation, puzzle, config.rollout.trained_steps, stuck)
     steps = steps or default_steps(config.rollout.trained_steps, shape, model.shape, search)
@@ -224,7 +224,7 @@ def solve_text(
     before = time.monotonic()
     with seeded(config.seed, device):  # a random initial state
         first = Solution(puzzle, question, attempt(batch)[0], relations)
-    if not first.right and (reason := puzzle.contradiction(question, relations)):  # none where an answer holds
+    if not first.right and (reason := puzzle.contradiction(question, relations)):  # not needed if an answer holds
         raise ConfigError(f"the puzzle contradicts itself: {reason}")
     if puzzle.causal or first.right is not False:
         return first

@@ -39,12 +39,12 @@ CORE = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """`reason COMMAND …`; returns the exit status."""
+    """Run `reason COMMAND …`; returns the exit status."""
     return guarded(_chosen, sys.argv[1:] if argv is None else argv)
 
 
 def _chosen(arguments: list[str]) -> int:
-    """The command that the first word names, its page of help, or the settings that are asked for."""
+    """Run the command that the first word names, or print its help or the settings that are asked for."""
     name, *words = arguments or [""]
     if name == "--version":
         print(f"reason {__version__}")
@@ -76,7 +76,7 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
     if os.environ.get("COLUMNS") == "0" or shutil.get_terminal_size().columns < WIDTH:
         os.environ["COLUMNS"] = str(WIDTH)  # the terminal wraps a line that is longer: narrower tables lose words
     try:
-        os.getcwd()  # fails where the working folder was removed: torch's libraries would abort there
+        os.getcwd()  # fails if the working folder was removed: torch's libraries would abort
         for word in arguments:
             if has_controls(word, "\n\t"):  # newline and tab are allowed: puzzles contain them
                 raise ConfigError(f"{word} holds control characters; leave them out")
@@ -98,7 +98,7 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Is Ctrl-C the cause of this error? numba and the import system raise their own exception for it."""
+    """Return whether Ctrl-C caused this error: numba and the import system raise their own exception for it."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True
@@ -107,12 +107,12 @@ def _interrupted(error: BaseException | None) -> bool:
 
 
 def _said(error: BaseException) -> str:
-    """One line for an error.
+    """Return one line for an error.
 
-    For errors that the user can fix, their own message; for errors of the system and of memory, the reason; for any
-    other, its type, its message, whether a file of the user's own raised it, and the file with the traceback.
+    An error that the user can fix gives its own message. An error of the system or of memory gives the reason. Any
+    other gives its type, its message, the user's file if one raised it, and the file with the traceback.
     """
-    from datasets_gen.layout import DatasetError  # numpy only where something went wrong
+    from datasets_gen.layout import DatasetError  # imports numpy only after an error
 
     if isinstance(error, ConfigError | DatasetError | Diverged | PartnerLost):
         return str(error)
@@ -129,7 +129,7 @@ def _said(error: BaseException) -> str:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Out of memory in Python, in CUDA, or in torch's CPU allocator, which raises a plain RuntimeError."""
+    """Return whether Python, CUDA or torch's CPU allocator (which raises a plain RuntimeError) is out of memory."""
     text = str(error)
     return (
         isinstance(error, MemoryError)
@@ -139,7 +139,7 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 
 def _kept(error: BaseException) -> str:
-    """The file that the traceback was written to."""
+    """Write the traceback to a file; return its name."""
     try:
         handle, name = tempfile.mkstemp(prefix="reason-traceback-", suffix=".txt", text=True)
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:

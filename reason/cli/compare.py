@@ -32,7 +32,7 @@ runs/comparison)."""
 
 
 def main(argv: list[str]) -> int:
-    """Read, print, write; returns the exit status."""
+    """Load, print, write; return the exit status."""
     parser = Parser(prog="reason compare", description=DESCRIPTION)
     parser.add_argument("runs", nargs="*", metavar="RUN", help="a run, or one of its evaluation folders")
     parser.add_argument("--name", help="which evaluation of every run (default: the newest)")
@@ -59,7 +59,7 @@ def main(argv: list[str]) -> int:
 
 
 def _evaluated(runs: list[str], out: Path) -> list[str]:
-    """Of several, as `runs/*` names them, those with an evaluation; the others are named. A single one is kept."""
+    """Return the runs that have an evaluation, and print the others. A single run is always returned."""
     with_evaluation = [run for run in runs if Path(run) != out and _results_of(Path(run))]
     if len(runs) == 1 or not with_evaluation:
         return runs
@@ -70,10 +70,10 @@ def _evaluated(runs: list[str], out: Path) -> list[str]:
 
 
 def _results_of(path: Path, name: str = "*") -> list[Path]:
-    """The results.json of an evaluation folder, or those of a run or a model of the package, the newest last."""
+    """Return the results.json of an evaluation folder, or those of a run or a model of the package, the newest last."""
     if str(path) in pretrained_models() and not any((path / file).exists() for file in ("config.json", "results.json")):
-        path = Path("runs") / path  # where its evaluations are written
-        if (path / "config.json").exists():  # a run of one's own
+        path = Path("runs") / path  # its evaluations are written there
+        if (path / "config.json").exists():  # the user's run
             return []
     if (path / "results.json").exists():
         return [path / "results.json"]
@@ -81,9 +81,9 @@ def _results_of(path: Path, name: str = "*") -> list[Path]:
 
 
 def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
-    """The results of an evaluation folder, or of a run's newest (or named) evaluation; ConfigError without any.
+    """Load an evaluation folder, or a run's newest (or named) evaluation. Raises ConfigError if there is none.
 
-    With the folder's name as `evaluation`, and the settings that it had as `config`.
+    The result has the folder's name as `evaluation`, and the evaluation's settings as `config`.
     """
     files = _results_of(path, name or "*")
     if not files:

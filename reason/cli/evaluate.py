@@ -28,7 +28,7 @@ def main(argv: list[str]) -> int:
     name = pairs.pop("name", None)
     run, own = run_and_config(words[0])
     config = override(own, pairs)
-    refuse_unreadable(pairs)  # a typed value that equals the run's own, too
+    refuse_unreadable(pairs)  # also a typed value that equals the run's own
     results, folder = evaluate_run(run, config, name)
     if not results:  # not rank 0
         return 0

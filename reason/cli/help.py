@@ -71,13 +71,13 @@ PAGES = {"train": TRAIN, "evaluate": EVALUATE}
 
 
 def settings_asked(arguments: list[str]) -> list[str] | None:
-    """The sections and settings that are named after --help or -h; none: no help is asked for."""
+    """Return the sections and settings that are named after --help or -h, or None without that option."""
     asked = [i for i, word in enumerate(arguments) if word in ("--help", "-h")]
     return arguments[asked[-1] + 1 :] if asked else None
 
 
 def show_settings(command: str, asked: list[str]) -> None:
-    """Print the settings of sections, or single ones, that the command takes; ConfigError for an unknown name."""
+    """Print the command's settings of sections, or single ones. Raises ConfigError for an unknown name."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -113,14 +113,14 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("words", nargs="*")
 
     def error(self, message: str) -> NoReturn:
-        """What argparse calls for a value of the wrong type or a missing one."""
+        """Raise ConfigError; argparse calls this if a value is missing or has the wrong type."""
         raise ConfigError(f"{message}; see: python {self.prog} --help")
 
     def parsed(self, arguments: list[str]) -> argparse.Namespace:
-        """The options and words of a command line; ConfigError for an unknown one names the setting meant."""
+        """Parse a command line. Raises ConfigError for an unknown option; the error names the closest setting."""
         found, unknown = self.parse_known_intermixed_args(arguments)
         if unknown:
-            from reason.config.overrides import nearest_setting  # only where a word was wrong
+            from reason.config.overrides import nearest_setting  # imported only after an error
 
             name = unknown[0].partition("=")[0]
             options = [option for action in self._actions for option in action.option_strings]

@@ -67,13 +67,13 @@ class Listed(NamedTuple):
 
 
 def listing() -> list[Listed]:
-    """Every preset, as `write_lists` found it: those of the core, then those of the extensions."""
+    """Return every preset, as `write_lists` found it: those of the core, then those of the extensions."""
     files = [PACKAGE / "presets/list.json", *sorted(PACKAGE.glob("extensions/*/list.json"))]
     return [Listed(*entry) for file in files for entry in read_json(file)]
 
 
 def computed_lists() -> dict[Path, list[Listed]]:
-    """For each folder with presets the list of them, from their configs and descriptions."""
+    """Return the presets of each folder, computed from their configs and descriptions."""
     from reason.presets import LISTS, PRESETS
 
     sizes = {name: (name, each.parameter_count(), each.summary) for name, each in PRESETS.items()}
@@ -81,7 +81,7 @@ def computed_lists() -> dict[Path, list[Listed]]:
 
 
 def write_lists() -> None:
-    """Write every list.json anew, after a change of a preset: a line for each."""
+    """Rewrite every list.json after a change of a preset, with one line for each preset."""
     for home, entries in computed_lists().items():
         lines = ",\n".join(json.dumps(list(filter(None, entry)), ensure_ascii=False) for entry in entries)
         (home / "list.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
@@ -107,7 +107,7 @@ def _filled(view: Table, presets: Sequence[Listed]) -> Table:
 
 
 def _overview(presets: list[Listed]) -> Table:
-    """All presets in groups; of each paper's tables a line."""
+    """Return a table of all presets in groups, with one line for each table of a paper."""
     view = _table()
     for title in dict.fromkeys(each.title for each in presets if each.title):
         view.add_row("", "", Text(title, style="bold"))
@@ -139,7 +139,7 @@ def _show(console: Console, chosen: Preset) -> None:
 
 
 def _tables(name: str) -> list[PaperTable]:
-    """The parts of a table; ConfigError where there is none of that name."""
+    """Return the parts of a table. Raises ConfigError if no table has that name."""
     from reason.presets import TABLES
 
     if found := [table for table in TABLES if table.name == name]:
@@ -149,7 +149,7 @@ def _tables(name: str) -> list[PaperTable]:
 
 
 def _part(table: PaperTable) -> Group:
-    """The rows of a table, then its title, claim and decisions."""
+    """Return the rows of a table, then its title, claim and decisions."""
     from reason.presets import PRESETS
 
     view = Table(title=f"{table.paper}: {table.measure}".removesuffix(": "), title_justify="left")

@@ -143,7 +143,7 @@ def main(argv: list[str]) -> int:
 
 
 def _puzzles(file: Path, family: Puzzle) -> list[str]:
-    """The puzzles of a file: the column `question` of a CSV file, else what its family reads of it."""
+    """Return the puzzles of a file: the column `question` of a CSV file, else what the family parses."""
     text = _text("-") if str(file) == "-" else read_text(file).removeprefix("\ufeff")
     head, *lines = text.lstrip("\n").splitlines(keepends=True) or [""]
     rows = columns(head, iter(lines))
@@ -157,7 +157,7 @@ def _puzzles(file: Path, family: Puzzle) -> list[str]:
 
 
 def _text(word: str) -> str:
-    """The puzzle's text: typed, in a file, or on the input stream."""
+    """Return the puzzle's text: typed, from a file, or from the input stream."""
     if word == "-":
         return decoded(sys.stdin.buffer.read(), "the standard input").removeprefix("\ufeff")
     if len(word) < 255 and "\n" not in word and Path(word).is_file():  # no file has a longer name
@@ -166,7 +166,7 @@ def _text(word: str) -> str:
 
 
 def _solve_each(puzzles: list[str], output: Path, solve: Callable[[str], Solution]) -> int:
-    """Solve puzzle after puzzle; each row is in the file as soon as it is known."""
+    """Solve puzzle after puzzle; write each row to the file as soon as it is known."""
     verdicts = []
     with output.open("x", newline="", encoding="utf-8") as file, Progress(puzzles, unit="puzzle") as bar:
         writer = csv.writer(file)
@@ -187,7 +187,7 @@ def _solve_each(puzzles: list[str], output: Path, solve: Callable[[str], Solutio
 
 
 def _print(solution: Solution, solved: dict[str, Any], console: Console) -> None:
-    """The question, the steps that change something, and the verdict."""
+    """Print the question, the steps that change something, and the verdict."""
     puzzle, question, frames = solution.puzzle, solution.question, solution.frames
     console.print("[bold]question[/bold]")
     console.print(puzzle.draw(frames[0], None, solution.relations), markup=False, soft_wrap=True)  # as it can be typed

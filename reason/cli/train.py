@@ -109,7 +109,7 @@ def _resume_line(run: Path) -> str:
 
 
 def _imports() -> str:
-    """The `--import` options that a later command must repeat, to know the same files."""
+    """Return the `--import` options that a later command must repeat to load the same files."""
     return "".join(f" --import {shlex.quote(file)}" for file in IMPORTED)
 
 
@@ -128,7 +128,7 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
 
 
 def _restarted(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:
-    trainer = _resumed(words, {"run": pairs["run"]}, held)  # with all the settings that the first attempt began with
+    trainer = _resumed(words, {"run": pairs["run"]}, held)  # with all the settings of the first attempt
     if trainer.world.first:
         print(f"{trainer.run} goes on at step {trainer.step}, with the settings in its config.json")
     return trainer
@@ -143,7 +143,7 @@ def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
 
 
 def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]:
-    """The run to resume, unpacked if an archive was named, and the remaining words."""
+    """Return the run to resume, unpacked if an archive was named, and the remaining words."""
     archives, run = [word for word in words if is_archive(word)], pairs.pop("run", None)
     if run is not None and is_archive(run):
         archives, run = [*archives, run], None

@@ -1,4 +1,4 @@
-"""Descriptions of settings: default, range, meaning, and whether they may change when a model is read."""
+"""Descriptions of settings: default, range, meaning, and whether they may change for a trained model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Setting(NamedTuple):
 
 
 def describe_settings() -> list[Setting]:
-    """Every setting but `name` and `model.kind`; the models' own, family by family."""
+    """Return every setting but `name` and `model.kind`; the models' own, family by family."""
     rows = []
     for key, family, field in _walk(Config):
         if not key.endswith(".") and key not in ("name", "model.kind"):
@@ -39,7 +39,7 @@ def describe_settings() -> list[Setting]:
 def _walk(
     section: type[BaseConfig], prefix: str = "", family: str = "", ends: Mark | None = None
 ) -> Iterator[tuple[str, str, FieldInfo]]:
-    """Key, family of models and field of every setting and section ("section."), which ends with the mark `ends`."""
+    """Yield key, family of models and field of every setting and section ("section."), down to the mark `ends`."""
     for name, field in section.settings().items():
         default = field.get_default(call_default_factory=True)
         inner = [(family, type(default))] if isinstance(default, BaseConfig) else []
@@ -74,34 +74,34 @@ def _allowed(kind: Any, limits: list[Any]) -> str:
 
 
 def keys_of(mark: Mark) -> tuple[str, ...]:
-    """The settings that have a mark, in the order of the config; a section that has it is "section."."""
+    """Return the settings that have a mark, in the order of the config; a section that has it is "section."."""
     return tuple(dict.fromkeys(key for key, _, field in _walk(Config, ends=mark) if mark in field.metadata))
 
 
 def has_mark(key: str, mark: Mark) -> bool:
-    """Whether a setting or a section, or a section around it, has a mark."""
+    """Return whether a setting or a section, or a section around it, has a mark."""
     return any(f"{key}.".startswith(f"{known.removesuffix('.')}.") for known in keys_of(mark))
 
 
 def halting_read(config: Config) -> Halting | None:
-    """How the halting head of a run is read; None: no loss term trains it."""
+    """Return the halting rule that evaluation uses for a run, or None if no loss term trains the head."""
     return config.rollout.halting if config.loss.trains("q_halt") else None
 
 
 def idle(config: Config) -> dict[str, str]:
-    """{"section.key": why} for settings without effect on a trained model."""
+    """Return {"section.key": why} for settings without effect on a trained model."""
     return config.idle | {"model.noise": "it is only added in training"}
 
 
 def idle_lines(changes: Changes, idle: Mapping[str, str], where: str) -> list[str]:
-    """A line for every changed setting without effect there, with the reason."""
+    """Return a line with the reason for every changed setting without effect there."""
     return [
         f"{key}={value_text(changes[key])} changes nothing in {where}: {idle[key]}" for key in changes if key in idle
     ]
 
 
 def refuse_unreadable(settings: Iterable[str]) -> None:
-    """Raises ConfigError for a setting that cannot change for a trained model."""
+    """Raise ConfigError for a setting that cannot change for a trained model."""
     refused = [key for key in settings if not has_mark(key, Mark.READABLE)]
     if refused:
         raise ConfigError(

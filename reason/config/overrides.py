@@ -1,4 +1,4 @@
-"""Changes of a config: `section.key=value` of a command line over a preset over the defaults, and their errors.
+"""Changes of a config: a command line overrides a preset, which overrides the defaults; and their errors.
 
 `read_config` reads a run's config.json in place of a preset.
 """
@@ -52,7 +52,7 @@ def split_arguments(
 
 
 def derive(base: Config, changes: Changes) -> Config:
-    """The config `base` with the settings of `changes` in place, checked as a whole.
+    """Apply `changes` to the config `base` and check the whole.
 
     Values have the setting's own type: the text "2" is refused for an int. A `model.kind` other than the base's starts
     the model's section from that family's defaults.
@@ -68,7 +68,7 @@ def derive(base: Config, changes: Changes) -> Config:
 
 
 def override(config: Config | dict[str, Any], pairs: Mapping[str, str]) -> Config:
-    """The config with `section.key=value` settings of a command line in place, checked as a whole, as `derive` does.
+    """Apply `section.key=value` settings of a command line to a config and check the whole, as `derive` does.
 
     A plain tree of a config need not be valid before the settings are in place.
     """
@@ -80,19 +80,19 @@ def override(config: Config | dict[str, Any], pairs: Mapping[str, str]) -> Confi
 
 
 def parsed(config: Config, pairs: Mapping[str, str]) -> Changes:
-    """What a command line says, as values of the settings' own types; errors are those of `override`."""
+    """Return the settings of a command line as values of their own types; errors are those of `override`."""
     values = leaves(override(config, pairs).model_dump())
     return {key: value for key, value in values.items() if any(f"{key}.".startswith(f"{typed}.") for typed in pairs)}
 
 
 def changes_between(own: Config, other: Config) -> Changes:
-    """The settings of `other` whose values differ from those of `own`."""
+    """Return the settings of `other` whose values differ from those of `own`."""
     before, after = (leaves(config.model_dump()) for config in (own, other))
     return {key: value for key, value in after.items() if key not in before or before[key] != value}
 
 
 def _take_kind(tree: dict[str, Any], kind: object) -> None:
-    """Put a model of another family in, with its defaults and with what it brings for other sections."""
+    """Insert a model of another family, with its defaults and the values that it brings for other sections."""
     if kind != tree["model"]["kind"] and has_family(kind):
         config = FAMILIES[kind].config
         tree["model"] = config().model_dump()
@@ -108,7 +108,7 @@ def _place(tree: dict[str, Any], key: str, value: object, typed: str = "") -> No
     if not isinstance(node, dict) or leaf not in node:
         raise ConfigError(_unknown_key(key, tree, typed))
     field = field_of([*path, leaf], _family(tree))
-    whole = field is not None and get_origin(field.annotation) is dict  # its keys are the user's: given as one value
+    whole = field is not None and get_origin(field.annotation) is dict  # its keys are the user's: one value
     if isinstance(value, BaseConfig):  # a whole section
         value = value.model_dump()
     elif isinstance(node[leaf], dict) and not whole:
@@ -118,12 +118,12 @@ def _place(tree: dict[str, Any], key: str, value: object, typed: str = "") -> No
 
 
 def as_typed(changes: Changes) -> list[str]:
-    """`section.key=value` of each change, as `override` reads it from a command line."""
+    """Return `section.key=value` for each change, as `override` parses it."""
     return [f"{key}={value_text(value)}" for key, value in changes.items()]
 
 
 def value_text(value: object) -> str:
-    """A value as it is typed after `key=`."""
+    """Return a value as it is typed after `key=`."""
     match value:
         case None:
             return "none"
@@ -138,7 +138,7 @@ def value_text(value: object) -> str:
 
 
 def typed_as(text: str, field: FieldInfo | None) -> Any:
-    """A text of a command line as the value of a field; pydantic checks and converts it."""
+    """Convert a text of a command line to the value of a field; pydantic checks it."""
     if text.lower() in ("none", "null") and field is not None and type(None) in get_args(field.annotation):
         return None
     if field is not None and get_origin(field.annotation) is tuple and text[:1] != "[":
@@ -158,7 +158,7 @@ def _family(tree: Any) -> str:
 
 
 def section_of(path: list[str], family: str) -> type[BaseConfig] | None:
-    """The section of Config at a dotted path, its model of that family; None without one."""
+    """Return the section of Config at a dotted path for a model of that family, or None."""
     section: type[BaseConfig] = Config
     for depth, part in enumerate(path):
         field = section.settings().get(part)
@@ -172,13 +172,13 @@ def section_of(path: list[str], family: str) -> type[BaseConfig] | None:
 
 
 def field_of(path: list[str], family: str) -> FieldInfo | None:
-    """The field of Config at a dotted path, its model of that family."""
+    """Return the field of Config at a dotted path for a model of that family, or None."""
     section = section_of(path[:-1], family)
     return section.settings().get(path[-1]) if path and section is not None else None
 
 
 def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool = False) -> Config:
-    """A config from its plain tree; `strict`: no conversion from text. ConfigError names the first key at fault."""
+    """Return the config of a plain tree; `strict`: no conversion from text. Raises ConfigError for the first fault."""
     try:
         return Config.model_validate(tree, strict=strict, context={"strict": strict})
     except ValidationError as error:
@@ -190,7 +190,7 @@ def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool
             known = Config().model_dump() | {"model": FAMILIES[family].config().model_dump()}
             raise ConfigError(_unknown_key(key, known)) from None
         message = first["msg"].removeprefix("Value error, ")
-        if first["type"] == "value_error":  # the message of our own validators says what to type
+        if first["type"] == "value_error":  # the messages of our validators say what to type
             raise ConfigError(f"{key}: {message}" if key else message) from None
         got = str((shown or {}).get(key, first["input"]))
         field = field_of(path, family)
@@ -199,7 +199,7 @@ def validated(tree: Any, shown: Mapping[str, object] | None = None, strict: bool
 
 
 def _unknown_key(key: str, tree: dict[str, Any], typed: str = "") -> str:
-    """What is wrong with a key; `typed` is "=value" where it was typed."""
+    """Return the error text for an unknown key; `typed` is "=value" if it was typed."""
     family, (section, _, rest) = _family(tree), key.partition(".")
     for other, (settings, _) in FAMILIES.items():
         if other != family and section == "model" and rest in settings.model_fields:
@@ -214,13 +214,13 @@ def _unknown_key(key: str, tree: dict[str, Any], typed: str = "") -> str:
 
 
 def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
-    """The setting meant by `key`: an equal last part, or the closest spelling."""
+    """Return the setting that `key` most likely means: an equal last part, or the closest spelling."""
     known = list(leaves(Config().model_dump() if tree is None else tree))
     last = key.rpartition(".")[2].replace("-", "_").lower()
     short = "".join(word[:1] for word in last.split("_"))  # lr of learning_rate
     if alike := [name for name in known if name.rpartition(".")[2] in (last, short)]:
         return difflib.get_close_matches(key.lower(), alike, n=1, cutoff=0)[0]
-    section = f"{key.rpartition('.')[0]}."  # where it is right it says nothing of the spelling
+    section = f"{key.rpartition('.')[0]}."  # a correct section must not count as similar spelling
     if not any(name.startswith(section) for name in known):
         section = f"{key.partition('.')[0]}."
     inside = [name.removeprefix(section) for name in known if name.startswith(section)]
@@ -229,7 +229,7 @@ def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
 
 
 def flattened(sections: Mapping[str, Any], prefix: str = "") -> Changes:
-    """{"section": {"key": value}} as {"section.key": value}; a setting whose value is a table stays one."""
+    """Return {"section": {"key": value}} as {"section.key": value}; a setting whose value is a table stays one."""
     flat: Changes = {}
     for name, value in sections.items():
         key = f"{prefix}{name}"
@@ -240,7 +240,7 @@ def flattened(sections: Mapping[str, Any], prefix: str = "") -> Changes:
 
 
 def differing(trees: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """{"section.key": its value in each config} of settings that differ; ... where a config lacks one."""
+    """Return {"section.key": its value in each config} of settings that differ; ... if a config lacks one."""
     flat = [leaves(dict(tree)) for tree in trees]
     keys = dict.fromkeys(key for one in flat for key in one)
     values = {key: [one.get(key, ...) for one in flat] for key in keys}
@@ -248,22 +248,22 @@ def differing(trees: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def renewed(config: dict[str, Any]) -> dict[str, Any]:
-    """The plain tree of a config, changed in place: without unknown settings that are 0, none, false or empty.
+    """Remove unknown settings that are 0, none, false or empty from the plain tree of a config, in place.
 
-    They are of another version, or of an extension that is not here, and change nothing. Another one is refused.
+    They come from another version or a missing extension and have no effect. Any other unknown setting is refused.
     """
     for key in [key for key, value in leaves(config).items() if not value]:
         *path, name = key.split(".")
         section = section_of(path, _family(config))
         if section is not None and name not in section.settings():
             del functools.reduce(dict.__getitem__, path, config)[name]
-            if path == ["loss", "weights"]:  # a term may have a section of its own
+            if path == ["loss", "weights"]:  # a term may have its own section
                 config["loss"].pop(name, None)
     return config
 
 
 def read_config(path: Path | str) -> Config:
-    """A config from the `config` field of a run's config.json, as this version has it; ConfigError without one."""
+    """Load the config of a run's config.json, converted to this version. Raises ConfigError if there is none."""
     path, missing = Path(path), None
     try:
         record = read_json(path)

@@ -1,4 +1,4 @@
-"""The config of one run: its sections and what they ask of each other."""
+"""The config of one run: its sections and their requirements on each other."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Config(BaseConfig):
     evaluation: Readable[Outside[EvaluationConfig]] = EvaluationConfig()
 
     def model_has(self, method: str) -> bool:
-        """Whether the family of the model has a method for which `Reasoner` has no default: map, networks, …"""
+        """Return whether the model's family has a method for which `Reasoner` has no default: map, networks, …"""
         return getattr(FAMILIES[self.model.kind].model, method) is not getattr(Reasoner, method)
 
     @property
@@ -67,7 +67,7 @@ class Config(BaseConfig):
 
 
 def refuse_unfit(config: Config) -> None:
-    """Raises ConfigError for the first need that is not met: the setting, what it needs, what to type."""
+    """Raise ConfigError for the first need that is not met; the text names setting, need and fix."""
     loss, model, has = config.loss, config.model, config.model_has
     model.check(config)
     for name in loss.present:
@@ -78,7 +78,7 @@ def refuse_unfit(config: Config) -> None:
         for need in STUDIES[name].needs(config):
             require(need.met, f"evaluation.studies={name}", need.what, need.fix, "evaluation.studies=[]")
 
-    # Schedules and targets are those of terms that are there.
+    # Schedules and targets need a term that is present.
     for key, names in (("loss.schedules", loss.schedules), ("balance.targets", config.balance.targets)):
         for name in names:
             fix = f"loss.weights.{name}=1, or {key}={{}}"
@@ -88,7 +88,7 @@ def refuse_unfit(config: Config) -> None:
     what = "weights at which gradients are measured (Reasoner.balance_weights)"
     require(not balanced or has("balance_weights"), f"balance.kind={config.balance.kind}", what, "balance.kind=fixed")
 
-    # A halting rule reads a head that a loss trains.
+    # A halting rule needs a head that a loss trains.
     halting, without = f"rollout.halting={config.rollout.halting}", "rollout.halting=none"
     for head in {"none": [], "bce": ["q_halt"], "q-learning": ["q_halt", "q_continue"]}[config.rollout.halting]:
         require(head in model.heads, halting, HEADS[head], without)

@@ -18,13 +18,13 @@ class Moved(NamedTuple):
     source: Tensor | None  # (B, S): the source cell of each cell
 
     def apply(self, tokens: Tensor) -> Tensor:
-        """Tokens (B, S), perhaps IGNORE, under the symmetries."""
+        """Apply the symmetries to tokens (B, S), perhaps IGNORE."""
         if self.names is not None:
             tokens = torch.where(tokens == IGNORE, IGNORE, self.names.gather(1, tokens.clamp(min=0)))
         return tokens if self.source is None else tokens.gather(1, self.source)
 
     def undo(self, tokens: Tensor) -> Tensor:
-        """The tokens (B, S) of which `apply` gives these."""
+        """Return the tokens (B, S) that `apply` maps to the given ones."""
         if self.source is not None:
             tokens = torch.empty_like(tokens).scatter(1, self.source, tokens)
         return tokens if self.names is None else self.names.argsort(dim=1).gather(1, tokens)
@@ -34,7 +34,7 @@ STILL = Moved(None, None)  # leaves every row unchanged
 
 
 def augment(batch: Batch, symmetry: GridSymmetry, generator: torch.Generator) -> Batch:
-    """Apply a random symmetry to each row, the same to question and label: tokens relabelled, cells moved."""
+    """Apply a random symmetry to each row's question and label: it relabels tokens and moves cells."""
     moved = draw_symmetries(len(batch.inputs), symmetry, generator)
     assert moved.source is None or not batch.relations, "instances name cells: families with relations move none"
     return batch._replace(inputs=moved.apply(batch.inputs), labels=moved.apply(batch.labels))
@@ -58,10 +58,10 @@ def give_hints(batch: Batch, symbols: Tensor, most: int, generator: torch.Genera
 def draw_symmetries(
     rows: int, symmetry: GridSymmetry, generator: torch.Generator, restarts: Tensor | int | None = None
 ) -> Moved:
-    """A random symmetry for each row, on the generator's device.
+    """Draw a symmetry for each row, on the generator's device.
 
-    restarts: the number of each row's restart at its puzzle, from 0. On a square the restarts take the eight turns one
-    after the other, beginning with the identity.
+    restarts: the index of each row's restart on its puzzle, from 0. On a square the restarts use the eight rotations
+    and reflections in order, beginning with the identity.
     """
     device = generator.device
     names = None
@@ -76,19 +76,19 @@ def draw_symmetries(
 
 
 def _permutations(rows: int, size: int, generator: torch.Generator, device: torch.device) -> Tensor:
-    """(rows, size) independent uniform permutations."""
+    """Return (rows, size) independent uniform permutations."""
     return torch.rand(rows, size, generator=generator, device=device).argsort(dim=1)
 
 
 def _moves(rows: int, bands: int, per_band: int, generator: torch.Generator, device: torch.device) -> Tensor:
-    """(rows, bands · per_band): the source of each line; bands are permuted, and lines within each band."""
+    """Return (rows, bands · per_band): the source of each line; bands are permuted, and lines within each band."""
     band = _permutations(rows, bands, generator, device)[:, :, None]
     line = _permutations(rows * bands, per_band, generator, device).view(rows, bands, per_band)
     return (band * per_band + line).flatten(1)
 
 
 def _turned(size: int, which: Tensor) -> Tensor:
-    """(rows, cells): the source cell of each cell of a square grid in one of its eight turns, `which` (rows,) mod 8."""
+    """Return the source cells (rows, cells) of a square grid under symmetry `which` (rows,) mod 8 of its eight."""
     grid = torch.arange(size**2, device=which.device).view(1, size, size).expand(len(which), -1, -1)
     bits = which.view(-1, 1, 1)
     grid = torch.where(bits & 1 > 0, grid.flip(1), grid)
@@ -97,7 +97,7 @@ def _turned(size: int, which: Tensor) -> Tensor:
 
 
 def _cell_sources(rows: int, symmetry: GridSymmetry, generator: torch.Generator, device: torch.device) -> Tensor:
-    """(rows, cells): the source cell of each cell."""
+    """Return (rows, cells): the source cell of each cell."""
     down = _moves(rows, symmetry.bands, symmetry.rows_per_band, generator, device)
     across = _moves(rows, symmetry.stacks, symmetry.columns_per_stack, generator, device)
     width = across.shape[1]

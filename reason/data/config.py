@@ -1,4 +1,4 @@
-"""Settings of the puzzle set: where it lies, how it is made where it is missing, its augmentation."""
+"""Settings of the puzzle set: its folder, its generator and its augmentation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DataConfig(BaseConfig):
     @field_validator("generate", mode="before")
     @classmethod
     def _options(cls, given: Any) -> Any:
-        """Without what is not set; earlier versions record every option, or a text."""
+        """Drop options that are not set; earlier versions record every option, or a text."""
         if not isinstance(given, dict):
             return {}
         options = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
@@ -47,7 +47,7 @@ class DataConfig(BaseConfig):
 
     @property
     def commands(self) -> list[list[str]]:
-        """The words after `python -m datasets_gen` that make each set; none without a generator."""
+        """Return the words after `python -m datasets_gen` for each set; empty without a generator."""
         options = dict(self.generate)
         name, sources, files = options.pop("name", None), options.pop("sources", ()), options.pop("files", ())
         options.pop("published", None)
@@ -66,7 +66,7 @@ class DataConfig(BaseConfig):
 
     @property
     def directories(self) -> list[str]:
-        """The folders, one by one."""
+        """The list of folders."""
         return [] if self.directory is None else [name.strip() for name in self.directory.split(",")]
 
 

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def task_of(metadata: Metadata) -> Puzzle | None:
-    """The puzzle family of a set; None where no family fits: the set still trains, without rules."""
+    """Return the puzzle family of a set, or None if no family fits: the set then trains without rules."""
     from datasets_gen.puzzles import known_puzzle  # compiles rules with numba, which a config does not need
 
     return known_puzzle(metadata)
 
 
 def shape_of(metadata: Metadata, marks: tuple[int, ...] = ()) -> Shape:
-    """The shape that a model is built for; `marks` of training labels."""
+    """Return the shape that a model is built for; `marks` of training labels."""
     from datasets_gen.puzzles import structure_of
 
     return Shape(
@@ -42,29 +42,29 @@ def shape_of(metadata: Metadata, marks: tuple[int, ...] = ()) -> Shape:
 
 
 def shape_of_puzzle(puzzle: Puzzle) -> Shape:
-    """The shape of a puzzle family."""
+    """Return the shape of a puzzle family."""
     return Shape(seq_len=puzzle.seq_len, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
 
 
-AT_ONCE = 2**13  # examples whose labels are looked at together
+AT_ONCE = 2**13  # examples whose labels are checked together
 
 
-# Of dataset.json: where a set is from, and counts that follow from its arrays.
+# Fields of dataset.json that name a set's origin, or that follow from its arrays.
 NOT_READ = {"provenance", "sources", "sets", "total_groups", "total_puzzles", "mean_puzzle_examples"}
 
 
 class PuzzleData:
     """One split of a puzzle set on a device: N examples in P puzzles in G groups, tokens as stored.
 
-    Of a large split (see `read_split`) inputs and labels are mapped, and a batch reads its rows; on a GPU it then
-    waits for the work queued before it. On a CPU the other arrays are mapped, too.
+    Inputs and labels of a large split (see `read_split`) are memory-mapped, and a batch loads its rows; on a GPU it
+    then waits for the work queued before it. On a CPU the other arrays are mapped, too.
     """
 
     def __init__(self, directory: Path | str, split: str, device: torch.device | str = "cpu", marks: bool = False):
-        """Read and check the split. marks: labels as `Puzzle.marked` has them, in memory.
+        """Load and check the split. marks: labels as `Puzzle.marked` has them, in memory.
 
         Raises:
-            DatasetError: it is missing, torn or inconsistent, or its puzzles have no marks.
+            DatasetError: it is missing, damaged or inconsistent, or its puzzles have no marks.
         """
         self.directory, self.split = Path(directory), split
         self.metadata, arrays = read_split(directory, split)
@@ -95,7 +95,7 @@ class PuzzleData:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of all that training reads: tokens, their owners, and the fields of dataset.json."""
+        """Return the SHA-256 of all training data: tokens, their owners, and the fields of dataset.json."""
         digest = hashlib.sha256()
         stated = self.metadata.model_dump(mode="json", include=set(type(self.metadata).model_fields) - NOT_READ)
         digest.update(json.dumps(stated, sort_keys=True).encode())
@@ -104,19 +104,19 @@ class PuzzleData:
         for array, kind in [*hashed, *((array, torch.int32) for array in self.relations)]:
             digest.update(str(tuple(array.shape)).encode())
             for rows in array.split(AT_ONCE):
-                digest.update(rows.to(kind).cpu().numpy().tobytes())  # however it is stored
+                digest.update(rows.to(kind).cpu().numpy().tobytes())  # independent of the stored type
         return digest.hexdigest()
 
     def __len__(self) -> int:
-        """Examples."""
+        """Return the number of examples."""
         return len(self.inputs)
 
     def instances_of(self, examples: Tensor) -> np.ndarray | None:
-        """The instances (B, M, 1 + C + P') of examples (B,), as rules read them; None where the set has none."""
+        """Return the instances (B, M, 1 + C + P') of examples (B,) for the rules, or None if the set has none."""
         return None if self.instances is None else self.instances[examples.cpu().numpy()]
 
     def tokens_of(self, examples: Tensor) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs and labels (B, S) of examples (B,), as stored."""
+        """Return inputs and labels (B, S) of examples (B,), as stored."""
         inputs, labels = (tokens.cpu().numpy() for tokens in self._tokens(examples))
         return inputs, labels
 
@@ -124,7 +124,7 @@ class PuzzleData:
         return [tokens[examples.to(tokens.device)].to(self.device) for tokens in (self.inputs, self.labels)]
 
     def scored_examples(self, count: int) -> Tensor:
-        """(N,) the indices of those of the first `count` examples that have a scored cell."""
+        """Return the indices (N,) of the first `count` examples, without those that have no scored cell."""
         ignored = IGNORE if self.metadata.ignore_label_id is None else self.metadata.ignore_label_id
         scored = torch.zeros(count, dtype=torch.bool, device=self.device)
         for part, labels in zip(scored.split(AT_ONCE), self.labels[:count].split(AT_ONCE), strict=True):
@@ -132,7 +132,7 @@ class PuzzleData:
         return scored.nonzero().flatten()
 
     def take(self, examples: Tensor) -> Batch:
-        """Examples (B,) -> Batch, labels that are not scored set to IGNORE."""
+        """Return the Batch of examples (B,); labels that are not scored become IGNORE."""
         inputs, labels = (tokens.long() for tokens in self._tokens(examples))
         if self.metadata.ignore_label_id is not None:
             labels = labels.masked_fill(labels == self.metadata.ignore_label_id, IGNORE)
@@ -141,18 +141,18 @@ class PuzzleData:
         return Batch(inputs, labels, identifiers, relations, self.shape)
 
     def puzzle_of(self, examples: Tensor) -> Tensor:
-        """The puzzle that each example (B,) belongs to."""
+        """Return the puzzle that each example (B,) belongs to."""
         return torch.searchsorted(self._examples_of, examples.to(self._examples_of.dtype), right=True) - 1
 
     def example_of_group(self, groups: Tensor, generator: torch.Generator) -> Tensor:
-        """A random puzzle of each group (B,), and a random example of it."""
+        """Return a random puzzle of each group (B,), and a random example of it."""
         return _random_member(self._examples_of, _random_member(self._puzzles_of, groups, generator), generator)
 
 
 def by_relation(
     rows: np.ndarray | None, structure: Structure | None, device: torch.device | str = "cpu"
 ) -> tuple[Tensor, ...]:
-    """For each relation of the structure its instances (N, M, C + P') of rows (N, M, 1 + C + P'); () without any."""
+    """Split rows (N, M, 1 + C + P') into the instances (N, M, C + P') of each relation; () without relations."""
     found: list[Tensor] = []
     if rows is None or structure is None:
         return ()
@@ -172,14 +172,14 @@ def by_relation(
 
 
 def _random_member(indices: Tensor, owners: Tensor, generator: torch.Generator) -> Tensor:
-    """A member of each owner (B,)."""
+    """Return a member of each owner (B,)."""
     chance = torch.rand(len(owners), generator=generator, device=owners.device)
     first, count = indices[owners], indices[owners + 1] - indices[owners]
     return first + (chance * count).long().clamp(max=count - 1)
 
 
 class TrainingSets:
-    """The train splits; a model is built for the shape of the first, and `add_shape` lets it read the others."""
+    """The train splits; a model is built for the shape of the first, and `add_shape` makes it accept the others."""
 
     def __init__(self, parts: Sequence[PuzzleData]):
         self.parts = tuple(parts)
@@ -200,7 +200,7 @@ class Sampler:
     """
 
     def __init__(self, data: PuzzleData, batch_size: int, seed: int, augmented: bool = False, hints: int = 0):
-        """augmented: by the symmetry of the set's family, if it maps labels to labels."""
+        """augmented: use the symmetry of the set's family, if it maps labels to labels."""
         self.data, self.batch_size, self.hints = data, batch_size, hints
         symmetry = getattr(task_of(data.metadata), "symmetry", None) if augmented else None
         self.symmetry = symmetry if symmetry is not None and symmetry.keeps_label else None
@@ -209,23 +209,23 @@ class Sampler:
         self._symbols = torch.tensor(data.shape.structure.alphabet, device=data.device)
 
     def groups(self) -> Tensor:
-        """The groups (B,) of the next batch. The end of an epoch is seen on the host; all else is in `batch`."""
+        """Return the groups (B,) of the next batch. The host handles the end of an epoch; `batch` does the rest."""
         while len(self._order) < self.batch_size:
-            self._order = self._order.clone()  # without the epoch that it was a view of
+            self._order = self._order.clone()  # frees the finished epoch, of which it was a view
             epoch = torch.randperm(self.data.groups, generator=self.generator, device=self.data.device)
             self._order = torch.cat([self._order, epoch])
         groups, self._order = self._order[: self.batch_size], self._order[self.batch_size :]
         return groups
 
     def batch(self, groups: Tensor) -> Batch:
-        """A random puzzle of each group, under a random symmetry."""
+        """Return a random puzzle of each group, under a random symmetry."""
         batch = self.data.take(self.data.example_of_group(groups, self.generator))
         if self.hints:
             batch = give_hints(batch, self._symbols, self.hints, self.generator)
         return batch if self.symmetry is None else augment(batch, self.symmetry, self.generator)
 
     def state_dict(self) -> dict[str, Any]:
-        """Order, position and generator state: what the next batch depends on."""
+        """Return order, position and generator state, which determine the next batch."""
         return {"order": self._order, "generator": self.generator.get_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ Integrator = Literal["euler", "heun", "rk4"]
 
 
 def euler_maruyama(z: Tensor, f: Tensor, dt: float, noise: Noise, sigma: float, zeta: Tensor | None = None) -> Tensor:
-    """z + Δt(f − z) + √Δt·σ·G⊙ζ with f = F(z): one step; shapes as z.
+    """Take one step: z + Δt(f − z) + √Δt·σ·G⊙ζ with f = F(z); shapes as z.
 
     G is 1 (additive, CMM eq. 48) or f (multiplicative, eq. 49); both equations are this one at Δt = 1. ζ ~ N(0, I)
     comes from the default generator unless given. Strong order 1 (additive) and ½ (multiplicative).
@@ -27,16 +27,16 @@ def euler_maruyama(z: Tensor, f: Tensor, dt: float, noise: Noise, sigma: float, 
 
 
 def normal_like(z: Tensor) -> Tensor:
-    """N(0, 1) in z's shape, type and device, whatever the order of z in memory.
+    """Draw N(0, 1) in z's shape, type and device, independent of z's memory layout.
 
-    `torch.randn_like` follows that order: its numbers depend on it, and on a CPU those of a transposed tensor are drawn
-    one by one, seven times as slowly.
+    The numbers of `torch.randn_like` depend on the layout, and on a CPU it draws those of a transposed tensor one by
+    one, seven times as slowly.
     """
     return torch.randn(z.shape, dtype=z.dtype, device=z.device)
 
 
 def integrate(velocity: VectorField, z: Tensor, time: float, steps: int, method: Integrator) -> Tensor:
-    """z after `time` under dz/dt = velocity(z), in `steps` equal steps; shapes as z."""
+    """Integrate dz/dt = velocity(z) over `time` in `steps` equal steps; shapes as z."""
     for _ in range(steps):
         z = z + _INCREMENTS[method](velocity, z, time / steps)
     return z

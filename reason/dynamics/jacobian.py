@@ -1,7 +1,7 @@
 """Jacobian products and estimates from them: J = ∂f/∂z of a map z ↦ f(z) on (B, ...) with independent rows.
 
 Every product is differentiable, in f's weights and in z. Attention runs in its math form and compiled networks run
-eagerly meanwhile: fused kernels have neither forward-mode nor double backward.
+eagerly in these calls: fused kernels have neither forward-mode nor double backward.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def _derivable() -> Iterator[None]:
 
 
 def jvp(f: Map, z: Tensor, v: Tensor) -> Tensor:
-    """J v at z, in forward mode: one pass through f, whatever its depth; shapes as z."""
+    """Return J v at z, in forward mode, with one pass through f; shapes as z."""
     with _derivable():
-        return torch.func.jvp(f, (z.clone(),), (v,))[1]  # an expanded z has no memory of its own for a dual
+        return torch.func.jvp(f, (z.clone(),), (v,))[1]  # an expanded z does not own memory for a dual
 
 
 def vjp(f: Map, z: Tensor, v: Tensor) -> Tensor:
-    """vᵀ J at z, in reverse mode; shapes as z."""
+    """Return vᵀ J at z, in reverse mode; shapes as z."""
     with _derivable():
         pull = torch.func.vjp(f, z)[1]
         return pull(v)[0]
@@ -52,5 +52,5 @@ def estimated_diagonal(f: Map, z: Tensor, probes: int, product: Product = jvp) -
 
 
 def rademacher_like(z: Tensor) -> Tensor:
-    """Random signs, shaped as z, whatever the order of z in memory."""
+    """Return random signs, shaped as z, independent of z's memory layout."""
     return torch.randint(0, 2, z.shape, dtype=z.dtype, device=z.device) * 2 - 1

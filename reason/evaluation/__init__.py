@@ -1,1 +1,1 @@
-"""Reading a trained model: exact and cell accuracy at every step, and what the dynamics do."""
+"""Evaluation of a trained model: exact and cell accuracy at every step, and studies of the dynamics."""

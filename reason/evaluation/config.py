@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Study(NamedTuple):
-    """A measurement that is made where `evaluation.studies` names it: NAME, or NAME=ARGUMENT."""
+    """A measurement that is made if `evaluation.studies` names it: NAME, or NAME=ARGUMENT."""
 
     description: str
     needs: Callable[[Config], Iterable[Need]] = lambda config: ()
@@ -30,11 +30,11 @@ class Study(NamedTuple):
     argument: str = ""  # pattern of the argument; "": it takes none
 
 
-STUDIES: dict[str, Study] = {}  # by name; extensions and files of one's own add theirs
+STUDIES: dict[str, Study] = {}  # by name; extensions and user files add theirs
 
 
 class EvaluationConfig(BaseConfig):
-    """How a trained model is read: one pass always, and the studies that are asked for, at their cost."""
+    """The settings of an evaluation, which makes one pass and the studies that `studies` names."""
 
     steps: int | None = Field(
         None,
@@ -60,7 +60,7 @@ class EvaluationConfig(BaseConfig):
 
     @classmethod
     def settings(cls) -> dict[str, FieldInfo]:
-        """Every setting; the studies with those that were added."""
+        """Return every setting; the studies include those that were added."""
         told = [f"{name}{'=…' if each.argument else ''}: {each.description}" for name, each in STUDIES.items()]
         field = Field((), description=f"further measurements, as NAME,NAME: {'; '.join(told) or 'none here'}")
         return {**cls.model_fields, "studies": FieldInfo.from_annotated_attribute(tuple[str, ...], field)}
@@ -82,20 +82,20 @@ class EvaluationConfig(BaseConfig):
 
     @property
     def asked(self) -> dict[str, str]:
-        """The arguments of the studies that are made, by name; "" where one takes none."""
+        """Return the arguments of the selected studies by name; "" if a study takes none."""
         return {name: argument for name, _, argument in (study.partition("=") for study in self.studies)}
 
     @property
     def plain(self) -> bool:
-        """Whether a study needs the unmodified puzzle."""
+        """Return whether a study needs the unmodified puzzle."""
         return any(STUDIES[name].plain for name in self.asked)
 
 
 class Search(NamedTuple):
-    """A way to answers beyond steps in a row, which an extension may have for some puzzles."""
+    """A search strategy that changes the puzzle between steps, such as decimation."""
 
-    least: int  # steps that it takes, where their number is not asked for
-    # Of a puzzle's family, questions (B, S), a likelihood and what says which answers (B, S) are solutions.
+    least: int  # lower bound of the default number of steps
+    # Its arguments: the puzzle's family, questions (B, S), a likelihood, and a test of answers (B, S).
     clues: Callable[[Puzzle, Tensor, Likelihood, Callable[[Tensor], Tensor]], Clues]
 
 
@@ -105,5 +105,5 @@ SEARCHES: dict[str, Callable[[EvaluationConfig, Puzzle | None, int, bool], Searc
 def search_of(
     settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int, stuck: bool = False
 ) -> Search | None:
-    """The search for answers to puzzles of a family; `stuck`: plain steps are known to help little."""
+    """Return the search for puzzles of a family, or None; `stuck`: plain steps are known to help little."""
     return next(filter(None, (each(settings, puzzle, trained_steps, stuck) for each in SEARCHES.values())), None)

@@ -38,8 +38,7 @@ from reason.training.world import World
 class PuzzleSeeds:
     """One random stream for each of B puzzles, seeded by (seed, purpose, the puzzle's number in its split).
 
-    So neither the size of a batch, nor the number of processes, nor what else is evaluated changes a puzzle's random
-    numbers.
+    So a puzzle's random numbers do not depend on the batch size, the number of processes, or other studies.
     """
 
     def __init__(self, numbers: Tensor, seed: int, *purpose: int):
@@ -47,7 +46,7 @@ class PuzzleSeeds:
         self.streams = [np.random.default_rng(key) for key in self.keys]
 
     def normal(self, z: Tensor) -> Tensor:
-        """N(0, 1) in z's shape (B, …), type and device."""
+        """Draw N(0, 1) in z's shape (B, …), type and device."""
         drawn = np.stack([stream.standard_normal(z.shape[1:], np.float32) for stream in self.streams])
         return torch.from_numpy(drawn).to(z)
 
@@ -63,24 +62,24 @@ class Consumer:
     place = 0  # fixed order of consumers, so that random draws do not depend on the order of loading
 
     def __init__(self, evaluator: Evaluator):
-        """Take what is needed of the settings; ConfigError where model, set or setting cannot be evaluated so."""
+        """Store the settings it needs. Raises ConfigError if model, set or settings do not allow this evaluation."""
         self.evaluator = evaluator
-        self.steps = evaluator.steps  # of each batch it observes so many, from the first on
+        self.steps = evaluator.steps  # it observes so many steps of each batch, from the first on
 
     def observe(self, record: StepRecord) -> Columns | None:
         """Process steps 1 … `steps` of a batch; at the last step, return the columns to keep, as numpy arrays."""
         return None
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """Its part of results.json, from what all consumers kept of all batches; called in the first process only."""
+        """Return its part of results.json, from the columns of all consumers; called in the first process only."""
         return {}
 
 
 class StepColumns:
     """(B, …) tensors of successive steps, by name: on the device until the batch ends, then copied, one transfer each.
 
-    Memory is allocated at the first step. Small tensors that stay, between large temporary ones, had fragmented the
-    allocator's memory: it grew by a state a step.
+    Memory is allocated at the first step. Small lasting tensors between large temporary ones would fragment the
+    allocator's memory, which grew by a state a step.
     """
 
     def __init__(self, steps: int) -> None:
@@ -122,7 +121,7 @@ class Accuracy(Consumer):
         return self._kept.take() | {"scored": scored[None].cpu().numpy()}
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """Shares by step: index 0 of each list is step `first`."""
+        """Return shares by step: index 0 of each list is step `first`."""
         return {
             "exact_by_step": seen["exact"].mean(1).tolist(),
             "cell_by_step": (seen["right"] / np.maximum(seen["scored"], 1)).mean(1).tolist(),
@@ -131,7 +130,7 @@ class Accuracy(Consumer):
 
 @dataclass(frozen=True)
 class Evaluator:
-    """A model, a split, and how to evaluate the one on the other."""
+    """A model, a split, and the settings of the evaluation."""
 
     model: Reasoner
     data: PuzzleData
@@ -154,17 +153,17 @@ class Evaluator:
 
     @cached_property
     def search(self) -> Search | None:
-        """The search for answers beyond steps in a row, if any."""
+        """Return the search strategy, or None."""
         return search_of(self.settings, self.puzzle, self.trained_steps)
 
     @cached_property
     def puzzle(self) -> Puzzle | None:
-        """The set's family; None: unknown, there are no rules and no drawings."""
+        """Return the set's family, or None if it is unknown: then there are no rules and no drawings."""
         return task_of(self.data.metadata)
 
     @cached_property
     def examples(self) -> Tensor:
-        """(N,) the puzzles that are evaluated: of the first `limit` those with a scored cell. ConfigError: none."""
+        """Return the puzzles (N,) of the first `limit` that have a scored cell. Raises ConfigError if none has."""
         count = self.asked
         scored = self.data.scored_examples(count)
         if not len(scored):
@@ -179,17 +178,17 @@ class Evaluator:
         return scored
 
     def start(self, numbers: Tensor, restart: int = 0) -> Callable[[State], State] | None:
-        """A function that replaces a random initial state by one drawn from each puzzle's own stream.
+        """Return a function that draws each initial state from its puzzle's own stream; None if no state is random.
 
-        numbers: (B,) the puzzles' numbers in their split. None: the initial states are not random. So the pass, the
-        policies, the boards and the probes start from the same states.
+        numbers: (B,) the puzzles' numbers in their split. With these streams the pass, the policies, the boards and
+        the probes start from the same states.
         """
         if not self.model.random_start:
             return None
         return lambda state: mapped(state, PuzzleSeeds(numbers, self.seed, FOR_STARTS, restart).normal)
 
     def clues(self, questions: Tensor, rows: Tensor) -> Clues | None:
-        """How questions (B, S), of the puzzles `rows` (B,), get clues on the way; None: not at all.
+        """Return the function that adds clues to questions (B, S) of puzzles `rows` (B,) between steps, or None.
 
         The rules tell which answers are solutions. The halting head cannot: trained on puzzles that have a solution,
         it accepts answers to wrongly clued puzzles, and recognizes only one of several solutions.
@@ -199,12 +198,12 @@ class Evaluator:
         return self.search.clues(self.puzzle, questions, self.likelihood, partial(self._obey, questions, rows))
 
     def own_randomness(self) -> contextlib.AbstractContextManager[None]:
-        """Within the block the default generators draw from the seed, each process from a stream of its own."""
+        """Seed the default generators within the block; each process has its own stream."""
         return seeded(self.seed + self.world.rank, self.data.device)
 
     @property
     def _own(self) -> range:
-        """The places in `examples` of the puzzles that this process reads."""
+        """Return the positions in `examples` that this process evaluates."""
         return self.world.portion(len(self.examples))
 
     @property
@@ -221,13 +220,13 @@ class Evaluator:
 
     @property
     def asked(self) -> int:
-        """The puzzles of the split that are looked at, with and without a scored cell."""
+        """Return the number of selected puzzles of the split, with and without a scored cell."""
         return min(len(self.data), self.settings.limit or len(self.data))
 
     def observe(self, consumers: Sequence[Consumer]) -> tuple[dict[str, np.ndarray], float]:
-        """Step through every puzzle once; what the consumers kept, of all processes, and the seconds of the pass.
+        """Step through every puzzle once; return the columns of all processes and the seconds of the pass.
 
-        Each process takes its portion of the puzzles.
+        Each process evaluates its portion of the puzzles.
         """
         self.model.eval()
         steps = max(consumer.steps for consumer in consumers)
@@ -257,16 +256,16 @@ class Evaluator:
 
     @property
     def rules(self) -> Callable[[StepRecord], Tensor] | None:
-        """What says whether a record's answers are exact where puzzles have several solutions; None: the labels."""
+        """Return the test of exact answers for puzzles with several solutions; None: the labels decide."""
         return self._rules_hold if self.puzzle is not None and self.puzzle.several else None
 
     def _rules_hold(self, record: StepRecord) -> Tensor:
-        """(B,) bool: the answer obeys the puzzle's rules."""
+        """Return (B,) bool: the answer obeys the puzzle's rules."""
         assert record.rows is not None
         return self._obey(narrow(record.batch.inputs, record), record.rows, narrow(record.answer, record))
 
     def _obey(self, questions: Tensor, rows: Tensor, answers: Tensor) -> Tensor:
-        """(B,) bool: which answers (B, S) obey the rules of the puzzles `rows`, checked on the host."""
+        """Return (B,) bool: which answers (B, S) obey the rules of the puzzles `rows`, checked on the host."""
         assert self.puzzle is not None
         instances = self.data.instances_of(rows)
         held = self.puzzle.solved(questions.cpu().numpy(), answers.cpu().numpy(), instances)
@@ -274,9 +273,9 @@ class Evaluator:
 
 
 def default_steps(trained_steps: int, shape: Shape, trained: Shape, search: Search | None = None) -> int:
-    """Twice the trained steps, times the ratio of rows where the board is larger: paths grow from cell to cell.
+    """Return twice the trained steps, times the ratio of rows on a larger board: one step extends a path by few cells.
 
-    With a search as many as it takes, if these are more. trained: the shape of the run's first set.
+    A search may need more. trained: the shape of the run's first set.
     """
     rows, of = (each.structure.grid[0] if each.structure.grid else 1 for each in (shape, trained))
     return max(2 * trained_steps * max(1, math.ceil(rows / of)), search.least if search else 0)
@@ -285,7 +284,7 @@ def default_steps(trained_steps: int, shape: Shape, trained: Shape, search: Sear
 def evaluate(evaluator: Evaluator, consumers: list[Consumer]) -> dict[str, Any]:
     """Make one pass and return every consumer's part of results.json; processes other than the first return nothing.
 
-    Random numbers come from the evaluator's seed, each process drawing from a stream of its own.
+    Random numbers come from the evaluator's seed; each process draws from its own stream.
     """
     with evaluator.own_randomness():
         with torch.inference_mode():
@@ -307,12 +306,12 @@ def evaluate(evaluator: Evaluator, consumers: list[Consumer]) -> dict[str, Any]:
 
 
 def narrow(tokens: Tensor, record: StepRecord) -> Tensor:
-    """Tokens for the host, a byte each where the vocabulary allows it."""
+    """Convert tokens for the host, to a byte each if the vocabulary allows it."""
     return tokens.to(torch.uint8 if record.logits.shape[-1] <= 256 else torch.int32)
 
 
 def _columns(consumer: Consumer, record: StepRecord, owners: dict[str, Consumer]) -> Columns:
-    """The columns of a consumer at a step; ConfigError if another consumer has one of that name."""
+    """Return a consumer's columns at a step. Raises ConfigError if another consumer has a column of that name."""
     columns = consumer.observe(record) or {}
     for name in columns:
         if (owner := owners.setdefault(name, consumer)) is not consumer:
@@ -322,7 +321,7 @@ def _columns(consumer: Consumer, record: StepRecord, owners: dict[str, Consumer]
 
 
 def _first_rows(record: StepRecord, count: int) -> StepRecord:
-    """The record of the first `count` rows."""
+    """Return the record of the first `count` rows."""
     before, state = (rows_of(s, slice(count)) for s in (record.before, record.state))
     batch, rows = record.batch.each(lambda part: part[:count]), record.rows
     return replace(

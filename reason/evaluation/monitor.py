@@ -19,19 +19,19 @@ from reason.training.world import World
 
 
 class SplitMonitor:
-    """The first puzzles of a split of each set, in batches of one shape; each process reads its share.
+    """The first puzzles of a split of each set, in batches of one shape; each process evaluates its share.
 
-    Random draws (a random initial state) come from seed 0 at every reading and leave training's own stream as it is.
+    Random initial states come from seed 0 at every validation and do not change training's own stream.
     """
 
     def __init__(self, sets: Sequence[PuzzleData], puzzles: int, steps: int, rows: int, world: World):
-        """puzzles: the most that are read of each set."""
+        """puzzles: the largest number that is evaluated of each set."""
         self.sets, self.steps, self.world = sets, steps, world
         self.settings = EvaluationConfig(steps=steps, limit=puzzles, batch_size=rows)
 
     @torch.no_grad()
     def read(self, model: Reasoner, ema: Ema | None, step: int) -> Reading:
-        """Accuracy at optimizer step `step` over the puzzles of all sets; of `ema` where the run keeps one."""
+        """Return the accuracy at optimizer step `step` over the puzzles of all sets, of `ema` if the run keeps one."""
         started, training = time.perf_counter(), model.training
         sums, count = np.zeros(2), 0
         try:

@@ -22,7 +22,7 @@ CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with 
     Accuracy: lambda _: True,
     Rules: lambda _: True,
     Signals: lambda _: True,
-    Boards: lambda evaluator: evaluator.puzzle and evaluator.puzzle.characters,  # of tokens that can be drawn
+    Boards: lambda evaluator: evaluator.puzzle and evaluator.puzzle.characters,  # only tokens that can be drawn
 }
 SECTIONS = [BY_STEP, TRAINING]  # the page has them by their `place`
 FILES = ["boards"]  # not in results.json, but in NAME.json; training is in metrics.jsonl
@@ -30,13 +30,13 @@ load_parts("report")
 
 
 def consumers_of(evaluator: Evaluator) -> list[Consumer]:
-    """The consumers that the settings ask for; ConfigError where the model or the set does not allow one."""
+    """Return the consumers that the settings select. Raises ConfigError if model or set does not allow one."""
     ordered = sorted(CONSUMERS.items(), key=lambda entry: entry[0].place)
     return [consumer(evaluator) for consumer, wanted in ordered if wanted(evaluator)]
 
 
 def sections_of(results: Results) -> list[Section]:
-    """The sections that the results have numbers for, in the order of the page."""
+    """Return the sections that the results have numbers for, in the order of the page."""
     return sorted((section for section in SECTIONS if results.get(section.key)), key=lambda section: section.place)
 
 

@@ -31,13 +31,13 @@ class Term(NamedTuple):
     description: str
     weight: float = 0.0  # default λ
     settings: tuple[str, ...] = ()  # keys of the section `loss` that are passed to the function
-    section: type[BaseConfig] | None = None  # settings of its own, loss.NAME: the function's last argument
-    needs: Callable[[Config], Iterable[Need]] = lambda config: ()  # what it asks of the rest of a config
+    section: type[BaseConfig] | None = None  # its settings loss.NAME: the function's last argument
+    needs: Callable[[Config], Iterable[Need]] = lambda config: ()  # its requirements on the rest of a config
     trains: str = ""  # the value of a Readout that it trains: q_halt, q_continue, gate
     convex: bool = False  # LM's weight is multiplied by 1 − λ (STARS eq. 4)
 
 
-TERMS: dict[str, Term] = {  # a term of one's own is one entry more
+TERMS: dict[str, Term] = {  # add an entry to define your own term
     "lm": Term(lm_loss, "cross-entropy of the cells", weight=1.0, settings=("likelihood", "reduction")),
     "q_halt": Term(
         halt_loss, "BCE of q_halt against 'row exact'", weight=0.5, needs=halting_head, trains="q_halt"),
@@ -63,12 +63,12 @@ class LossWeights(TabledConfig):
 
     @classmethod
     def fields_of(cls, name: str, term: Term) -> dict[str, tuple[Any, Any]]:
-        """The weight of a term."""
+        """Return the weight of a term."""
         return {name: (float, Field(term.weight, ge=0, description=term.description))}
 
 
 class LossConfig(TabledConfig):
-    """The loss terms, their weights and their settings; a section for each term that has settings of its own."""
+    """The loss terms, their weights and their settings; a section for each term that has its own settings."""
 
     entries: ClassVar = TERMS
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
@@ -89,7 +89,7 @@ class LossConfig(TabledConfig):
 
     @classmethod
     def fields_of(cls, name: str, term: Term) -> dict[str, tuple[Any, Any]]:
-        """The section of a term, if it has one."""
+        """Return the section of a term, if it has one."""
         return {} if term.section is None else {name: (term.section, term.section())}
 
     @model_validator(mode="after")
@@ -103,7 +103,7 @@ class LossConfig(TabledConfig):
 
     @property
     def present(self) -> list[str]:
-        """The terms that take part in the run at some time: those whose configured weight is not 0."""
+        """Return the terms whose configured weight is not 0; they take part in the run at some time."""
         return [name for name, weight in self.weights if weight]
 
     @property
@@ -115,25 +115,25 @@ class LossConfig(TabledConfig):
 
     @property
     def convex(self) -> list[str]:
-        """The present terms whose λ is taken from LM's weight."""
+        """Return the present terms whose λ is subtracted from LM's weight."""
         return [name for name in self.present if TERMS[name].convex]
 
     def trains(self, value: str) -> bool:
-        """Whether a present term trains that value of a Readout (q_halt, q_continue, gate)."""
+        """Return whether a present term trains that value of a Readout (q_halt, q_continue, gate)."""
         return any(TERMS[name].trains == value for name in self.present)
 
     def arguments(self, name: str) -> list[Any]:
-        """What a term's function is called with after the Unroll."""
+        """Return the arguments of the term's function after the Unroll."""
         own = [] if TERMS[name].section is None else [name]
         return [getattr(self, setting) for setting in (*TERMS[name].settings, *own)]
 
     def shares_at(self, step: int, steps: int) -> dict[str, float]:
-        """Each present term's share of its weight at optimizer step `step` (from 0) of `steps`; else 1."""
+        """Return the scheduled factor of each present term's weight at optimizer step `step` (from 0) of `steps`."""
         schedules = self.schedules
         return {name: schedules[name].factor(step, steps) if name in schedules else 1.0 for name in self.present}
 
     def weights_at(self, step: int, steps: int) -> dict[str, float]:
-        """λ of each term at optimizer step `step` (from 0) of `steps`; terms whose λ is 0 then are left out."""
+        """Return λ of each term at optimizer step `step` (from 0) of `steps`, without terms whose λ is 0 then."""
         shares = self.shares_at(step, steps)
         weights = {name: getattr(self.weights, name) * share for name, share in shares.items() if share}
         if "lm" in weights:
@@ -142,7 +142,7 @@ class LossConfig(TabledConfig):
 
 
 def evaluate_terms(unroll: Unroll, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:
-    """The named terms, each a float32 scalar; ConfigError where a function returns something else, or no gradient."""
+    """Return the named terms as float32 scalars. Raises ConfigError if one is not a scalar or has no gradient."""
     terms = {name: TERMS[name].function(unroll, *config.arguments(name)) for name in names}
     for name, term in terms.items():
         if fault := _fault(term, unroll):

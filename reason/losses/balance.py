@@ -1,4 +1,4 @@
-"""Where loss terms become one scalar: fixed weights, or AlgGradNorm (CMM eq. 50-56)."""
+"""Weights of the loss terms in the total loss: fixed, or adapted by AlgGradNorm (CMM eq. 50-56)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from reason.settings.base import BaseConfig, When
 if TYPE_CHECKING:
     from reason.config.schema import Config
 
-Gradient = Callable[[Tensor], Sequence[Tensor]]  # a loss ↦ its gradient in w, unscaled; empty where none reaches w
+Gradient = Callable[[Tensor], Sequence[Tensor]]  # a loss ↦ its gradient in w, unscaled; empty if none reaches w
 Mean = Callable[[Tensor], Tensor]
 MEASURED = When("kind", "alg-grad-norm")
 TINY = 1e-12  # a term is active if its loss and its gradient norm exceed this
 
 
 class BalanceConfig(BaseConfig):
-    """How the weights λ are chosen."""
+    """The choice of the weights λ."""
 
     kind: Literal["fixed", "alg-grad-norm"] = Field(
         "fixed",
@@ -49,8 +49,8 @@ class AlgGradNorm:
         G_n = λ_n g_n,  r_n = (L_n/L_n(0)) / mean(L/L(0)),  target_n = c_n · mean(G) · r_n^α
         λ'_n = λ_n · clamp(target_n/(G_n + ε), 0.1, 10),  λ̂ = λ' · N/Σλ',  λ ← ρλ + (1 − ρ)λ̂
     L_n(0) is set when a term first becomes active, and every T_reset steps blends toward the present loss (ours).
-    λ(0) = 1 for every term (ours: from the weights that CMM states repulsion in x̂ has 95 % of the gradient for the
-    first steps). A schedule acts on c_n, since λ itself would forget it; a term whose share is 0 is not evaluated
+    λ(0) = 1 for every term (ours: with CMM's stated weights, repulsion in x̂ has 95 % of the gradient in the first
+    steps). A schedule scales c_n, since updates would override it in λ; a term whose factor is 0 is not evaluated
     (ours). Everything stays on the device: no update waits for it.
     """
 
@@ -72,15 +72,15 @@ class AlgGradNorm:
 
     def weights(self, names: Iterable[str]) -> dict[str, Tensor]:
         """λ of the named terms."""
-        now = self.weight.clone()  # an update within the step moves λ for the next one
+        now = self.weight.clone()  # an update within this step changes λ for the next one
         return {name: now[self.terms.index(name)] for name in names}
 
     def measures(self, index: int, sets: int = 1) -> bool:
-        """Is supervision step number `index` of the run, on `sets` sets in turn, one that λ is updated at?"""
+        """Return whether λ is updated at supervision step `index` of a run that alternates over `sets` data sets."""
         return measured(index, self.window, sets * self.supervision_steps)
 
     def update(self, step: int, terms: Mapping[str, Tensor], gradient: Gradient, mean: Mean = lambda x: x) -> None:
-        """Measure one supervision step's terms and move λ; the graph of each term must still be there.
+        """Measure one supervision step's terms and update λ; the graph of each term must still exist.
 
         `mean` is over processes: λ is the same in all.
         """
@@ -114,7 +114,7 @@ class AlgGradNorm:
         aim = target * mean(self.norm) * self.rate**self.config.alpha
         moved = self.weight * (aim / (self.norm + TINY)).clamp(0.1, 10.0)
         moved = moved * count / torch.where(active, moved, 0.0).sum().clamp(min=TINY)
-        # In place: a captured step reads λ where it was when it was captured.
+        # In place: a captured step uses the memory that λ had at the capture.
         self.weight.copy_(torch.where(active, torch.lerp(moved, self.weight, self.RHO), self.weight))
 
     def metrics(self) -> dict[str, float]:
@@ -126,12 +126,12 @@ class AlgGradNorm:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """λ, L(0), what the metrics show, and when the last update was."""
+        """Return λ, L(0), the metrics, and the step of the last update."""
         figures = {kind: getattr(self, kind) for kind in self.NAMES}
         return {"terms": self.terms, "reference": self.reference, "updated": self.updated, **figures}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from saved weights."""
+        """Continue from saved weights."""
         assert state["terms"] == self.terms, "a run resumes with its own config"
         self.updated = state["updated"]
         for name in ("reference", *self.NAMES):
@@ -139,7 +139,7 @@ class AlgGradNorm:
 
 
 def measured(index: int, window: int, period: int) -> bool:
-    """Is supervision step number `index` (from 0) the measured one of its window?
+    """Return whether supervision step number `index` (from 0) is the measured one of its window.
 
     `period` is N_super times the number of sets. If rows take their steps in phase, step `index` is the same m for all
     rows, and always measuring the first step of a window could measure only m = 1. So the measured place moves by one

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def maps(config: Config) -> Iterator[Need]:
-    """The model must have maps of its state."""
+    """Yield the model must have maps of its state."""
     yield Need(config.model_has("map"), "maps of the state (Reasoner.map)")
 
 
 def equilibrium_z(unroll: Unroll) -> Tensor:
-    """[ sg(z_H) − F_H(z_H + z_L) ]² at the end of the supervision step; a scalar.
+    """Return [ sg(z_H) − F_H(z_H + z_L) ]² at the end of the supervision step; a scalar.
 
-    [·]² is the mean over all elements. The gradient flows through F's weights and its argument, and so into the step
-    that led there; not into the z_H that F is held against. F carries no noise (ours).
+    [·]² is the mean over all elements. The gradient flows through the weights and the argument of F.
+    The target z_H is detached. F carries no noise (ours).
     """
     return _residual(unroll, unroll.states[-1])
 

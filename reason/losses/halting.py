@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 
 def halting_head(config: Config) -> Iterator[Need]:
-    """The model must have a halting head."""
+    """Yield the need of a halting head."""
     yield Need("q_halt" in config.model.heads, "a halting head (q_halt)")
 
 
 def next_value(config: Config) -> Iterator[Need]:
-    """The model must have q_continue, and the rollout must supply the readout of the next supervision step."""
+    """Yield the needs of q_continue and of the readout of the next supervision step."""
     yield Need("q_continue" in config.model.heads, "a value of going on (q_continue)")
     yield Need(config.rollout.halting == "q-learning", "the readout of one step further", "rollout.halting=q-learning")
 
 
 def halt_loss(unroll: Unroll) -> Tensor:
-    """BCE(q_halt, 1[row exact]), over active rows, divided by B (HRM eq. 8, TRM)."""
+    """Return BCE(q_halt, 1[row exact]), summed over active rows and divided by B (HRM eq. 8, TRM)."""
     readout = unroll.readouts[-1]
     assert readout.q_halt is not None, "the config checks that the model has a halting head"
     right, _ = correct(readout.logits.detach().argmax(-1), unroll.batch.labels)
-    exact = (right == (unroll.batch.labels != IGNORE)).all(-1)  # a row without a label too, as in the authors' code
+    exact = (right == (unroll.batch.labels != IGNORE)).all(-1)  # also a row without a label, as in the authors' code
     return unroll.row_mean(binary_cross_entropy_with_logits(readout.q_halt, exact.float(), reduction="none"))
 
 
 def q_continue_loss(unroll: Unroll) -> Tensor:
-    """BCE(q_continue, σ(last ? q'_halt : max(q'_halt, q'_continue))), q' one supervision step further (CMM eq. 9)."""
+    """BCE(q_continue, σ(last ? q'_halt : max(q'_halt, q'_continue))), q' from the next supervision step (CMM eq. 9)."""
     further, now = unroll.next_readout, unroll.readouts[-1]
     assert further is not None, "the config checks that halting is q-learning"
     assert further.q_halt is not None

@@ -32,7 +32,7 @@ def stablemax_weight(x: Tensor, degree: int = 1) -> Tensor:
 
 
 def cell_loss(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor:
-    """−log p(label), (..., V), (...) -> (...) in float64 (float32 where the device has none); 0 where ignored."""
+    """−log p(label), (..., V), (...) -> (...) in float64 (float32 if the device has none); 0 for ignored labels."""
     if likelihood in IN_PIECES and logits.shape[-1] >= LARGE:
         return IN_PIECES[likelihood](logits, labels)
     # s grows slowly, so float32 would lose small terms of Σ s (HRM, TRM).
@@ -48,13 +48,13 @@ def cell_loss(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor:
 
 
 def lm_loss(unroll: Unroll, likelihood: Likelihood, reduction: Reduction) -> Tensor:
-    """LM: the cell losses, averaged over the readouts, then reduced over cells and rows by `reduced`."""
+    """Average the cell losses over the readouts, then reduce them over cells and rows by `reduced`."""
     losses = [cell_loss(readout.logits, unroll.batch.labels, likelihood) for readout in unroll.readouts]
     return reduced(unroll, torch.stack(losses).mean(0), reduction).float()
 
 
 def reduced(unroll: Unroll, cells: Tensor, reduction: Reduction) -> Tensor:
-    """A mean of cell values (B, S), summed over the labelled cells of active rows.
+    """Reduce cell values (B, S) over the labelled cells of active rows.
 
     row: the mean over each row's labelled cells, summed over rows and divided by B (HRM, TRM); token: the sum over all
     cells divided by the labelled cells of all B rows (STARS, the readout blind spot).

@@ -20,7 +20,7 @@ from reason.rollout import Unroll
 def rh_stable_z(unroll: Unroll, rows: int | None) -> Tensor:
     """[ ReLU(tr J/K − 1) ]² with J = ∂F_H/∂z_H at (z_H, z_L), the end of the supervision step (eq. 31); a scalar.
 
-    The point is not detached: the path may move to where phase volume contracts (ours).
+    The point is not detached: training may move the path to a point of contraction (ours).
     """
     seen = _measured(unroll, rows)
     return seen.row_mean((_trace(seen, seen.states[-1]) - 1).relu().square())
@@ -33,7 +33,7 @@ def rh_unstable_x(unroll: Unroll, rows: int | None) -> Tensor:
 
 
 def _measured(unroll: Unroll, rows: int | None) -> Unroll:
-    """The unroll of its first rows, which are a random sample, because rows hold random puzzles (ours)."""
+    """Return the unroll of its first rows; they are a random sample because rows hold random puzzles (ours)."""
     if rows is None or rows >= len(unroll.active):
         return unroll
     few = slice(0, rows)

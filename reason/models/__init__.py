@@ -21,19 +21,19 @@ class Family(NamedTuple):
     model: type[Reasoner]
 
 
-FAMILIES: dict[str, Family] = {  # a family of one's own is one entry more
+FAMILIES: dict[str, Family] = {  # add an entry to define your own family
     "recursive": Family(RecursiveConfig, RecursiveModel),
 }
-FINDERS: list[Callable[[str], bool]] = []  # of extensions: may enter a family of a name that the table lacks
+FINDERS: list[Callable[[str], bool]] = []  # of extensions: each may add a family whose name the table lacks
 
 
 def has_family(kind: object) -> TypeGuard[str]:
-    """Whether a kind of model is in the table, or is found and entered."""
+    """Return whether a kind of model is in the table, or a finder adds it."""
     return isinstance(kind, str) and (kind in FAMILIES or any(find(kind) for find in FINDERS))
 
 
 def _of_its_family(section: Any, info: ValidationInfo) -> Any:
-    """The section as its family's config; `strict` in the context is that of the whole validation."""
+    """Return the section as its family's config; `strict` in the context is that of the whole validation."""
     if not isinstance(section, dict):
         return section
     if not has_family(kind := section.get("kind")):
@@ -48,9 +48,9 @@ AnyModelConfig = Annotated[SerializeAsAny[ModelConfig], BeforeValidator(_of_its_
 def build_model(
     config: ModelConfig, shape: Shape, dtype: torch.dtype = torch.float32, products: torch.dtype | None = None
 ) -> Reasoner:
-    """The model that `config` describes for puzzles of `shape`; weights stay float32.
+    """Build the model that `config` describes for puzzles of `shape`; weights stay float32.
 
-    States are computed in `dtype`, matrix products in `products` where that is given.
+    States are computed in `dtype`, matrix products in `products` if that is given.
     """
     model = FAMILIES[config.kind].model(config, shape, dtype)
     model.products = products

@@ -1,12 +1,12 @@
-"""What every reasoner is: a discrete dynamical system z ← F(z, x̂) with a readout, in four methods.
+"""The interface of a reasoner: a discrete dynamical system z ← F(z, x̂) with a readout, in four methods.
 
     context = model.encode(batch)                   tokens (B, S) -> x̂ (B, S', D), the parameters of the dynamics
     state = model.initial_state(context)            z_0, a named tuple of (B, S', D)
     state = model.step(state, context)              z_{k+1} = F(z_k, x̂)
     logits = model.readout(state, context).logits   (B, S, V): an answer, after any step
 
-State goes in and comes out as a value, and the module remembers nothing between calls. So only `reason.rollout`, which
-trains, evaluates and solves, decides how many steps are taken, where the gradient ends and when a row halts.
+State is an argument and a return value, and the module stores nothing between calls. So only `reason.rollout` decides
+how many steps are taken, at which step the gradient ends and when a row halts, in training and in evaluation.
 Letters: B rows (puzzles), S cells, D width, V tokens; S' = P + S·K positions, a prefix and K for each cell (K = 1
 without symbols).
 """
@@ -33,7 +33,7 @@ from reason.settings.base import BaseConfig
 if TYPE_CHECKING:
     from reason.models.layout import Layout
 
-State = Any  # a named tuple of (B, S, D) tensors, its own per model family
+State = Any  # a named tuple of (B, S, D) tensors; each model family has its own
 MapKind = Literal["f_h", "cycle", "step"]
 
 
@@ -57,7 +57,7 @@ class Shape(BaseConfig):
         return f"{self.seq_len} cells, {self.vocab_size} tokens and {self.num_puzzle_identifiers} puzzle identifiers"
 
     def difference(self, trained: Shape) -> str:
-        """A text: why a model of shape `trained` cannot read puzzles of this shape."""
+        """Return the reason, as text, why a model of shape `trained` cannot accept puzzles of this shape."""
         if (self.seq_len, self.vocab_size) != (trained.seq_len, trained.vocab_size):
             here, there = (f"{shape.seq_len} cells and {shape.vocab_size} tokens" for shape in (self, trained))
             return f"{here}, the model was built for {there}"
@@ -74,10 +74,10 @@ class Batch(NamedTuple):
     labels: Tensor  # (B, S)
     identifiers: Tensor  # (B,)
     relations: tuple[Tensor, ...] = ()  # for each relation of the structure, seen or not, (B, M, C + P'), int16
-    shape: Shape | None = None  # of their set: a model distinguishes sets of one size by it
+    shape: Shape | None = None  # of their set, by which a model distinguishes sets of one size
 
     def each(self, change: Callable[..., Tensor], *others: Batch) -> Batch:
-        """Every tensor changed alike, given that of each of `others`: moved to a device, some of its rows, merged."""
+        """Apply `change` to every tensor, together with the same tensor of each batch in `others`."""
         inputs, labels, identifiers = map(change, self[:3], *(other[:3] for other in others))
         relations = map(change, self.relations, *(other.relations for other in others))
         return Batch(inputs, labels, identifiers, tuple(relations), self.shape)
@@ -101,26 +101,26 @@ class Context:
     """
 
     x: Tensor  # (B, S', D): the encoded puzzle x̂; S' = prefix + positions of the cells
-    mask: Tensor | None = None  # (B, S', 1): 0 at positions that take no part, such as walls; None: all take part
-    relations: tuple[Tensor, ...] = ()  # for each relation the instances of each puzzle, (B, M, C + P'), −1 absent
+    mask: Tensor | None = None  # (B, S', 1): 0 at inactive positions, such as walls; None: all are active
+    relations: tuple[Tensor, ...] = ()  # (B, M, C + P') for each relation: the instances of each puzzle, −1 absent
     layout: Layout | None = None  # the constants of the puzzles' shape
 
     @cached_property
     def geometry(self) -> Geometry:
-        """The input of the mixers, computed on first access; the layout reads mask and relations of this context."""
+        """The input of the mixers, computed on first access; the layout uses mask and relations of this context."""
         return UNKNOWN if self.layout is None else self.layout.geometry(self)
 
     def rows(self, which: slice | Tensor) -> Context:
-        """The context of some of the puzzles."""
+        """Return the context of some of the puzzles."""
         mask = None if self.mask is None else self.mask[which]
         return replace(self, x=self.x[which], mask=mask, relations=tuple(each[which] for each in self.relations))
 
     def detach(self) -> Context:
-        """The same numbers without a gradient."""
+        """Return the context without a gradient."""
         return replace(self, x=self.x.detach())
 
     def at_least_float32(self) -> Context:
-        """x̂ and mask in float32, where they are narrower."""
+        """Return the context with x̂ and mask in float32 if they are narrower."""
         mask = None if self.mask is None else at_least_float32(self.mask)
         return replace(self, x=at_least_float32(self.x), mask=mask)
 
@@ -131,7 +131,7 @@ class Readout(NamedTuple):
     logits: Tensor  # (B, S, V)
     q_halt: Tensor | None = None  # (B,) float32
     q_continue: Tensor | None = None  # (B,) float32, HRM's Q of continuing
-    gate: Tensor | None = None  # (B, S) or, a gate per puzzle, (B, 1): the logit of leaving here, float32
+    gate: Tensor | None = None  # (B, S) or, a gate per puzzle, (B, 1): the exit logit, float32
 
 
 class ModelConfig(BaseConfig):
@@ -141,7 +141,7 @@ class ModelConfig(BaseConfig):
     brings: ClassVar[Mapping[str, object]] = {}  # defaults of other sections that this model needs
 
     def written(self, shape: Shape) -> float:
-        """Numbers that the layers write in a step for one puzzle: positions × width × layer calls; 0: not known."""
+        """Return how many numbers the layers write per step and puzzle: positions × width × layer calls; 0: unknown."""
         return 0
 
     @property
@@ -154,24 +154,24 @@ class ModelConfig(BaseConfig):
 
     @property
     def of_any(self) -> bool:
-        """Whether no weight depends on the set, so that one network reads sets of different kinds."""
+        """Return whether no weight depends on the set, so that one network accepts sets of different kinds."""
         return False
 
     @property
     def takes_marks(self) -> bool:
-        """Whether the head can have logits of marked tokens (`Shape.marks`)."""
+        """Return whether the head can have logits of marked tokens (`Shape.marks`)."""
         return False
 
     @property
     def gradient_crosses_steps(self) -> str | None:
-        """None if the gradient passes from a step of the model to the step before; else the setting to type."""
+        """Return None if the gradient passes from a model step to the previous one, else the setting to type."""
         return None
 
     def check(self, config: Any) -> None:
         """Raise ConfigError (by `require`) if the other sections of the config do not fit this one."""
 
     def constraints(self, shape: Shape) -> dict[str, tuple[Any, ...]]:
-        """{part name: constraint} for mixers with one weight per constraint; else {}."""
+        """Return {part name: constraint} for mixers with one weight per constraint; else {}."""
         return {}
 
 
@@ -180,47 +180,47 @@ class Reasoner(nn.Module, ABC):
 
     shape: Shape
     dtype: torch.dtype  # of states; weights are float32
-    products: torch.dtype | None = None  # of matrix products where it is narrower than the states' (mixed precision)
+    products: torch.dtype | None = None  # of matrix products if narrower than the states' (mixed precision)
     prefix: int = 0  # positions of x̂ and of the states before those of the cells
     random_start: bool = False  # are the initial states unit normals?
 
     @abstractmethod
     def encode(self, batch: Batch) -> Context:
-        """Tokens and identifiers -> x̂ and what else the puzzles give to every call, the parameters of the dynamics."""
+        """Encode a batch: x̂ and the other constant inputs of `step`."""
 
     @abstractmethod
     def initial_state(self, context: Context) -> State:
-        """The state from which the puzzles start."""
+        """Return the initial state of the puzzles."""
 
     @abstractmethod
     def step(self, state: State, context: Context) -> State:
-        """One step: a supervision step of a recursive model, one loop of a looped model.
+        """Take one step: a supervision step of a recursive model, one loop of a looped model.
 
         The config says how far back the gradient reaches.
         """
 
     @abstractmethod
     def readout(self, state: State, context: Context, step: int | None = None) -> Readout:
-        """Logits, halting and gate values of the state after `step` steps, counted from 1; None: a final readout."""
+        """Return the readout of the state after `step` steps, counted from 1; None: a final readout."""
 
     def path(self, state: State, context: Context) -> list[State]:
-        """The states after each network call of a `step`, or each cycle where one integration is a cycle."""
+        """Return the states after each network call of a `step`, or each cycle if one integration is a cycle."""
         return [self.step(state, context)]
 
     def completed(self, prompt: Tensor, steps: int, end: int | None = None) -> Tensor:
-        """A prompt (S,) with its padding filled up to the token `end`, each the likeliest token after `steps` steps."""
+        """Fill the padding of a prompt (S,) up to the token `end` with the likeliest tokens after `steps` steps."""
         raise ConfigError(f"{type(self).__name__} is not causal, so it writes no text; give it cells to fill")
 
     def begun_from(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The weights of a trained run as this model starts from them; a family may fill parts that the run lacks."""
+        """Return the weights of a trained run as initial weights; a family may add parts that the run lacks."""
         return weights
 
     def map(self, state: State, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        """(g, z): the map z ↦ g(z) named by `kind`, and the argument z of g that corresponds to the state."""
+        """Return (g, z): the map z ↦ g(z) named by `kind`, and the argument z of g that corresponds to the state."""
         raise NotImplementedError(f"{type(self).__name__} has no map")
 
     def map_inside(self, state: State, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        """`map` with its output set to 0 at positions beyond the edge: Jacobians are taken of this map (ours).
+        """`map` with its output set to 0 at positions beyond the edge: Jacobians use this map (ours).
 
         These positions send no messages, so the eigenvalues of the others do not change. Their own eigenvalues mean
         nothing: x̂ is 0 there, and a norm has the derivative 1/√ε at 0.
@@ -232,35 +232,35 @@ class Reasoner(nn.Module, ABC):
         return lambda z: g(z) * kept, z
 
     def input_state(self, context: Context) -> State:
-        """The state at x̂: x̂ in place of the part that is read out, the others as in `initial_state` (CMM eq. 32)."""
+        """Return the state at x̂: x̂ replaces the part with the readout, the rest is `initial_state` (CMM eq. 32)."""
         start = self.initial_state(context)
         return type(start)(*(context.x if z is start[0] else z for z in start))
 
     def reads(self, shape: Shape) -> bool:
-        """Whether the model can, after `add_shape`, read puzzles of this shape."""
+        """Return whether the model can, after `add_shape`, accept puzzles of this shape."""
         return shape == self.shape
 
     def check_mixer(self, context: Context) -> None:
-        """Raise ConfigError where the mixer, which may be the user's own, does not return what is added to h."""
+        """Raise ConfigError if the mixer, perhaps user-defined, does not return a tensor that can be added to h."""
 
     def add_shape(self, shape: Shape) -> None:
-        """Accept puzzles of a shape that the model `reads`, in addition to the shape that it was built for."""
+        """Accept puzzles of another shape for which `reads` is true."""
 
     def balance_weights(self) -> list[nn.Parameter]:
         """w of AlgGradNorm: every loss term has a gradient in at least one of these weights; []: no balancing."""
         return []
 
     def freeze_embedding(self) -> None:
-        """Stop training everything that x̂ is made of."""
+        """Freeze the parameters that compute x̂."""
         raise NotImplementedError(f"{type(self).__name__} has no embedding to freeze")
 
     def networks(self) -> Sequence[nn.Module]:
-        """The networks F that a step calls; torch.compile compiles them one by one."""
+        """Return the networks F that a step calls; torch.compile compiles them one by one."""
         return []
 
     @property
     def computes_in(self) -> str:
-        """Names of the types of states and products, as logs and checkpoints store them."""
+        """Return the names of the types of states and products, as logs and checkpoints store them."""
         return str(Dtypes(self.dtype, self.products))
 
     def autocast(self) -> contextlib.AbstractContextManager[None]:
@@ -274,5 +274,5 @@ class Reasoner(nn.Module, ABC):
         return torch.autocast(next(self.parameters()).device.type, self.products, cache_enabled=False)
 
     def parameter_count(self) -> int:
-        """Number of trained parameters without the puzzle-identifier table, as the papers count."""
+        """Return the number of trained parameters without the puzzle-identifier table, as the papers count."""
         return sum(p.numel() for name, p in self.named_parameters() if not name.startswith("puzzle_embedding"))

@@ -1,8 +1,8 @@
-"""Where tokens enter and leave a model, and where its positions lie: constants of one size of puzzles.
+"""Size-dependent constants of a model: token maps, masks and positions.
 
-Weights of most models do not depend on the size of a board: no MLP over cells, no learned positions. Such a model
-serves every size of its family. What does depend on the size, and is not learned, lies in a `Layout`, one for each size
-that the model has met. `encode` looks it up by the number of cells and hands it on in the `Context`.
+Most models have no weight that depends on the board size: no MLP over cells, no learned positions. Such a model serves
+every size of its family. `Layout` holds the constants that do depend on the size; a model keeps one for each size.
+`encode` selects it by the number of cells and passes it on in the `Context`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from reason.nn.geometry import Geometry, incidence, pooling
 from reason.nn.rope import rotary_2d_table, rotary_table
 from reason.plugins import defined
 
-IMPOSSIBLE = -1e4  # the logit of a token that a cell cannot hold; bfloat16 and float16 hold it
+IMPOSSIBLE = -1e4  # the logit of a token that a cell cannot hold; representable in bfloat16 and float16
 
 
 class Layout(nn.Module):
-    """One puzzle shape: the constants of its geometry, and the way of tokens in and of logits out.
+    """One puzzle shape: its constants, and the maps from tokens to embeddings and from head outputs to logits.
 
     A cell is one position, which embeds its token. With symbols a cell has K positions, and position (s, k) embeds 0:
     cell s holds symbol k; 1: it holds another one; 2 + i: it holds the i-th of the other tokens (Sudoku:
@@ -63,7 +63,7 @@ class Layout(nn.Module):
             self.register_buffer(name, constant, persistent=False)
 
     def geometry(self, context: Context) -> Geometry:
-        """The constants, and of each puzzle the positions that take part and what the mixer has constants for."""
+        """Return the geometry: the constants of the shape, and each puzzle's active positions and mixer constants."""
         sends = context.mask
         receives = sends if self.open_only else None
         if receives is not None and self.columns is not None and self.mixer_constants is None:
@@ -73,13 +73,13 @@ class Layout(nn.Module):
         return Geometry(self.rotary, self.grid, sends, receives, *by_group, constants)
 
     def mask(self, tokens: Tensor, dtype: torch.dtype) -> Tensor | None:
-        """Tokens (B, S) -> (B, S', 1): 0 at walls, or at symbols that the clues exclude; None: all take part."""
+        """Tokens (B, S) -> (B, S', 1): 0 at walls, or at symbols that the clues exclude; None: all are active."""
         if self.open_only and self.columns is not None:
             return self._open(tokens)[..., None].to(dtype)
         return None if self.outside is None else (tokens != self.outside)[..., None].to(dtype)
 
     def _open(self, tokens: Tensor) -> Tensor:
-        """(B, S·K): 1 for the symbol of a given cell; in a blank cell, for those that no cell of its groups holds."""
+        """Return (B, S·K): 1 for a given cell's symbol, and for a blank cell's symbols that its groups do not hold."""
         assert self.columns is not None, "open symbols are of symbols"
         assert self.spread is not None, "open symbols need groups"
         given = tokens[..., None] == self.columns  # (B, S, K)
@@ -88,28 +88,28 @@ class Layout(nn.Module):
         return (given | ~(excluded | given.any(-1, keepdim=True))).flatten(1)
 
     def _receives(self, sends: Tensor) -> Tensor:
-        """(B, S', 1): 1 where another position of some group sends, too."""
+        """Return (B, S', 1): 1 if another position of some group sends, too."""
         assert self.spread is not None, "open symbols need groups"
         member, senders = self.spread.float(), sends.float().unflatten(1, (-1, self.symbols)).squeeze(-1)  # (B, S, K)
         met = (member @ (member.T @ senders > 1).float() > 0) | (senders.sum(-1, keepdim=True) > 1)
         return (met * senders).flatten(1)[..., None].to(sends.dtype)
 
     def embedded(self, tokens: Tensor, relations: tuple[Tensor, ...] = ()) -> Tensor:
-        """Tokens (B, S) -> which embedding each position takes (B, S')."""
+        """Return the embedding index (B, S') of each position for tokens (B, S)."""
         rows = tokens if self.kinds is None else self.kinds[tokens].flatten(1)
-        if self.of_any and self.mixer_constants is not None:  # behind the cells: hidden booleans of the constraints
+        if self.of_any and self.mixer_constants is not None:  # after the cells: hidden booleans of the constraints
             rows = nn.functional.pad(rows, (0, self.mixer_constants.hidden_of(relations)), value=2 + OTHER_TOKENS)
         return rows
 
     def logits(self, values: Tensor, mask: Tensor | None) -> Tensor:
-        """The head's values (B, S', n) -> (B, S, V), with the mask of `Context`.
+        """Map the head's values (B, S', n) to logits (B, S, V), with the mask of `Context`.
 
-        With symbols the first of n is that of "this cell holds it"; symbols that are not open are IMPOSSIBLE. The last
-        of n are those of the other tokens, where a label may hold one: a mean over the cell. Cells without a state
-        (`open_only`) hold the token that says so.
+        With symbols the first of the n values means "this cell holds it"; symbols that are not open are IMPOSSIBLE.
+        The last values are those of the other tokens that a label may hold, averaged over the cell. Cells without a
+        state (`open_only`) get the token that says so.
         """
         if self.open_only and self.columns is None and self.outside is not None and mask is not None:
-            # as wide as the head, which has logits of marks too
+            # the width of the head, which has logits of marks too
             token = torch.arange(values.shape[-1], device=values.device)
             wall = torch.where(token == self.outside, 0.0, IMPOSSIBLE).to(values.dtype)
             return torch.where(mask.ne(0), values, wall)
@@ -128,7 +128,7 @@ class Layout(nn.Module):
 
 
 def masked(x: Tensor, mask: Tensor | None) -> Tensor:
-    """x (B, S', D) with 0 at the positions that take no part."""
+    """Return x (B, S', D) with 0 at the inactive positions."""
     return x if mask is None else x.masked_fill(mask == 0, 0.0)
 
 
@@ -149,10 +149,10 @@ def _kinds(shape: Shape) -> np.ndarray:
 
 
 class LaidOut(Reasoner):
-    """A reasoner that looks up all that depends on a puzzle's size."""
+    """A reasoner with a `Layout` for each puzzle size."""
 
     def __init__(self, config: MixingConfig, shape: Shape, dtype: torch.dtype):
-        """Start with the shape that the model is built for; ConfigError where it lacks what the config requires."""
+        """Start with the model's own shape. Raises ConfigError if it lacks structure that the config requires."""
         super().__init__()
         if reason := config.lacking(shape):
             raise ConfigError(f"{reason}; name a set that does, or declare `structure` in its dataset.json")
@@ -160,12 +160,12 @@ class LaidOut(Reasoner):
         self.layouts = nn.ModuleList([Layout(config, shape)])
 
     def layout(self, context: Context) -> Layout:
-        """The constants of the context's puzzles."""
+        """Return the constants of the context's puzzles."""
         assert context.layout is not None, "made by encode"
         return context.layout
 
     def layout_of(self, tokens: Tensor, shape: Shape | None = None) -> Layout:
-        """The constants of tokens (B, S), of a set of that shape; of a text that still grows, those of its end."""
+        """Return the layout of tokens (B, S) of a set of that shape; a growing text uses that of its full length."""
         count, known = tokens.shape[1], self._known()
         if of_size := [layout for layout in known if layout.shape.seq_len == count]:
             return next((layout for layout in of_size if layout.shape is shape or layout.shape == shape), of_size[0])
@@ -198,7 +198,7 @@ class LaidOut(Reasoner):
         return list(self.layouts)  # type: ignore[arg-type]
 
     def reads(self, shape: Shape) -> bool:
-        """Whether no weight is bound to another size, and the shape declares what the mixer needs."""
+        """Return whether no weight is bound to another size, and the shape declares what the mixer needs."""
         c, built = self.mixing, self.shape
         if shape.num_puzzle_identifiers not in (1, built.num_puzzle_identifiers):  # 1: only the blank one
             return False
@@ -209,7 +209,7 @@ class LaidOut(Reasoner):
         return c.size_free and same_weights and c.lacking(shape) is None
 
     def add_shape(self, shape: Shape) -> None:
-        """Keep the constants of this shape, too, next to the weights."""
+        """Add the constants of this shape."""
         of_size = [layout.shape for layout in self._known() if layout.shape.seq_len == shape.seq_len]
         if not of_size or (self.mixing.of_any and shape not in of_size):
             self.layouts.append(Layout(self.mixing, shape).to(next(self.parameters())))

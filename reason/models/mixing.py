@@ -1,8 +1,8 @@
-"""How positions see each other: the table of mixers, the settings of all families, and what they ask of a puzzle.
+"""Token mixers: the table MIXERS, the settings shared by all model families, and each mixer's required structure.
 
-Two mixers look at all cells alike: attention, and an MLP over the sequence (`reason.nn.block`). The others follow the
+Two mixers treat all cells alike: attention, and an MLP over the sequence (`reason.nn.block`). The others follow the
 structure that a set declares in its dataset.json: its grid (a maze), its groups (rows, columns and boxes of a Sudoku),
-its relations. They are entries of MIXERS, so a mixer of one's own is one entry more (docs/extending.md).
+its relations. They are entries of MIXERS; add an entry to define your own mixer (docs/extending.md).
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from reason.plugins import ADD_IMPORT, defined, installed
 from reason.settings.base import When
 
 Positions = Literal["none", "rotary", "rotary-2d", "learned"]
-Constraints = dict[str, tuple[Any, ...]]  # by the name of a part of a mixer's messages: what tells its constraint
+Constraints = dict[str, tuple[Any, ...]]  # {part of a mixer's messages: key of its constraint}
 
 
 class StructuredMixer(NamedTuple):
     """A mixer along the puzzle's structure: an entry of MIXERS.
 
-    The module that `build` makes is called with a state h (B, S', D) and a `Geometry`, and returns what is added to h.
+    The module from `build` takes a state h (B, S', D) and a `Geometry`, and returns the tensor that is added to h.
     Its last layer is a `Linear` named `out`. The module also replaces the MLP of the layer.
     """
 
     build: Callable[[MixingConfig, Shape], nn.Module]
     description: str
     lacking: Callable[[MixingConfig, Shape], str | None] = lambda config, shape: None  # what a shape must declare
-    by_group: bool = False  # reads groups (`Geometry.pool` and others), and may have a position for every symbol
-    by_value: bool = False  # reads the order of values
+    by_group: bool = False  # uses groups (`Geometry.pool` and others), and may have a position for every symbol
+    by_value: bool = False  # uses the order of values
     of_any: bool = False  # no weight depends on the set; `constants` then have `hidden_of`, see Layout.embedded
-    constants: Callable[[Shape], nn.Module | None] = lambda shape: None  # of a context: Geometry.mixer_constants
+    constants: Callable[[Shape], nn.Module | None] = lambda shape: None  # becomes Geometry.mixer_constants
     constraints: Callable[[Shape], Constraints] = lambda shape: {}  # what its weights depend on
 
 
 def constraints_of_groups(shape: Shape) -> Constraints:
-    """The names of the groups: `relations.INDEX` of `GroupMixer` holds the messages of each."""
+    """Return the names of the groups: `relations.INDEX` of `GroupMixer` holds the messages of each."""
     return {f"relations.{index}": (name,) for index, name in enumerate(shape.structure.groups)}
 
 
@@ -72,7 +72,7 @@ MIXERS: dict[str, StructuredMixer] = {
         constraints=constraints_of_groups,
     ),
 }
-OTHER_TOKENS = 3  # of a mixer for any set: no cell, an open one, a wall
+OTHER_TOKENS = 3  # for a mixer of any set: no cell, an open one, a wall
 OTHERS = {"attention": "softmax over the cells", "mlp": "an MLP over the cells"}  # of `reason.nn.block`
 
 
@@ -114,7 +114,7 @@ class MixingConfig(ModelConfig):
 
     @classmethod
     def settings(cls) -> Mapping[str, FieldInfo]:
-        """Every setting; the mixers with those that were added."""
+        """Return every setting; the mixers with those that were added."""
         mixers, literal = OTHERS | {name: each.description for name, each in MIXERS.items()}, cast(Any, Literal)
         told = "; ".join(f"{name}: {text}" for name, text in mixers.items())
         field = Field("attention", description=f"how cells exchange information: {told}")
@@ -127,27 +127,27 @@ class MixingConfig(ModelConfig):
 
     @property
     def layer_calls(self) -> int:
-        """Calls of a layer in one step of the model."""
+        """Return the number of layer calls in one model step."""
         return 1
 
     @property
     def size_free(self) -> bool:
-        """Whether no weight is bound to the number of cells."""
+        """Return whether no weight is bound to the number of cells."""
         return self.mixer != "mlp" and self.positions != "learned"
 
     @property
     def by_group(self) -> bool:
-        """Whether the mixer reads groups."""
+        """Return whether the mixer uses groups."""
         return self.mixer in MIXERS and MIXERS[self.mixer].by_group
 
     @property
     def of_any(self) -> bool:
-        """Whether no weight depends on the set."""
+        """Return whether no weight depends on the set."""
         return self.mixer in MIXERS and MIXERS[self.mixer].of_any
 
     @property
     def structured(self) -> bool:
-        """Whether the model looks at grid, groups or symbols at all."""
+        """Return whether the model uses grid, groups or symbols."""
         return self.mixer in MIXERS or self.positions == "rotary-2d"
 
     def positions_of(self, shape: Shape) -> int:
@@ -164,25 +164,25 @@ class MixingConfig(ModelConfig):
         return 2 + others if self.symbols else shape.vocab_size
 
     def outputs(self, shape: Shape) -> int:
-        """Numbers that the head has for a position: a logit for each token; with symbols 1, and of other tokens."""
+        """Return the head's outputs per position: V; with symbols 1, and one for each other token of the labels."""
         others = OTHER_TOKENS if self.of_any else len(self.others(shape))
         return 1 + others if self.symbols else shape.vocab_size + len(shape.marks)
 
     def others(self, shape: Shape) -> list[int]:
-        """The tokens other than symbols, where a label may hold one, such as a wall: more than padding and blank."""
+        """Return the tokens other than symbols if there are more than padding and blank: a label may hold a wall."""
         found = sorted(set(range(shape.vocab_size)) - set(shape.structure.alphabet))
         return found if len(found) > 2 else []
 
     def values_of(self, shape: Shape) -> int:
-        """K of values whose order means something, each with an embedding; 0: symbols, or no positions for them."""
+        """Return K if values are ordered, each with an embedding; 0 for symbols, or without positions for values."""
         return len(shape.structure.values) if self.symbols and not self.of_any else 0
 
     def constraints(self, shape: Shape) -> Constraints:
-        """The constraint behind each part of the mixer's messages."""
+        """Return the constraint of each part of the mixer's messages."""
         return MIXERS[self.mixer].constraints(shape) if self.mixer in MIXERS else {}
 
     def lacking(self, shape: Shape) -> str | None:
-        """What the model cannot do without and `shape` does not declare; None: nothing."""
+        """Return the required structure that `shape` lacks, or None."""
         structure = shape.structure
         if self.mixer in MIXERS and (reason := MIXERS[self.mixer].lacking(self, shape)):
             return reason
@@ -196,12 +196,12 @@ class MixingConfig(ModelConfig):
 
 
 def by_symbol(c: ModelConfig, *shapes: Shape) -> bool:
-    """Whether the tokens of puzzles of every shape mean the same to the model: this symbol, another one, none yet."""
+    """Return whether tokens of every shape mean the same to the model: this symbol, another one, none yet."""
     return isinstance(c, MixingConfig) and c.symbols and (c.of_any or all(s.structure.symbols for s in shapes))
 
 
 def check_mixing(c: MixingConfig) -> None:
-    """Raises ValueError for settings that no puzzle could make fit."""
+    """Raise ValueError for settings that fit no puzzle."""
     rotary = c.positions.startswith("rotary")
     if c.mixer == "attention":
         parts = {"rotary": 2, "rotary-2d": 4}.get(c.positions, 1)
@@ -220,7 +220,7 @@ def check_mixing(c: MixingConfig) -> None:
 
 
 def mixer_of(c: MixingConfig, shape: Shape) -> nn.Module:
-    """A new mixer along the structure; ConfigError where it has no layer `out`, whose weight others read."""
+    """Return a new mixer along the structure. Raises ConfigError if it has no layer `out`, which others need."""
     mixer = MIXERS[c.mixer].build(c, shape)
     if not isinstance(getattr(getattr(mixer, "out", None), "weight", None), nn.Parameter):
         raise ConfigError(f"{defined(type(mixer))} has no `out`: name the last Linear of model.mixer={c.mixer} so")
@@ -233,5 +233,5 @@ def inner_of(c: MixingConfig) -> int:
 
 
 def gating(c: MixingConfig) -> tuple[Activation, float | None]:
-    """The activation of gates, and the deviation of initial weights (None: by their fan-in), of either family."""
+    """Return the activation of gates and the deviation of initial weights (None: by fan-in) for any family."""
     return getattr(c, "activation", "silu"), getattr(c, "init_std", None)

@@ -11,7 +11,7 @@ calls carry a gradient, counted from the end (`Cycles.gradient_calls`):
 
     last-call     2                HRM: the last call of each network
     last-cycle    N_L + 1          TRM and CMM: the last H-cycle
-    all-cycles    N_H·(N_L + 1)    CMM's rows "all states of the H-module", as read here (ours): every call
+    all-cycles    N_H·(N_L + 1)    CMM's rows "all states of the H-module", as interpreted here (ours): every call
 
 The earlier calls run without a graph: they store no activations, and the later calls start from the states that they
 reached. Between two supervision steps `reason.rollout` detaches the states in every case.
@@ -31,8 +31,8 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 Network = Callable[[Tensor], Tensor]  # F: (B, S', D) -> (B, S', D)
-Move = Callable[[Network, Tensor, Tensor | None], Tensor]  # (F, z, what is added to F's argument) -> the next z
-Flow = Callable[[Network, Tensor], Tensor]  # (velocity, pair (B, 2, S', D)) -> the pair a time N_L·Δt later
+Move = Callable[[Network, Tensor, Tensor | None], Tensor]  # (network, state, input injection) -> next state
+Flow = Callable[[Network, Tensor], Tensor]  # (velocity, pair (B, 2, S', D)) -> the pair after N_L·Δt
 
 
 class RecursiveState(NamedTuple):
@@ -55,11 +55,11 @@ class Cycles(NamedTuple):
         return self.high * (self.low + 1)
 
     def gradient(self, h_cycle: int, l_cycle: int) -> torch.set_grad_enabled:
-        """The context of call `l_cycle` of cycle `h_cycle`, both from 0: only the last `gradient_calls` build a graph.
+        """Return the context of call `l_cycle` of cycle `h_cycle` (from 0): the last `gradient_calls` build a graph.
 
         Call N_L of a cycle is that of F_H.
         """
-        left = (self.high - h_cycle) * (self.low + 1) - l_cycle  # this call and those that follow it
+        left = (self.high - h_cycle) * (self.low + 1) - l_cycle  # this call and all later ones
         return torch.set_grad_enabled(torch.is_grad_enabled() and left <= self.gradient_calls)
 
 
@@ -71,7 +71,7 @@ def euler_step(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
 def two_states(
     f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, move: Move
 ) -> Iterator[RecursiveState]:
-    """HRM, TRM and CMM: the states after each network call."""
+    """Yield the states after each network call, as in HRM, TRM and CMM."""
     z_h, z_l = state
     for h_cycle in range(cycles.high):
         for l_cycle in range(cycles.low):
@@ -84,7 +84,7 @@ def two_states(
 
 
 def one_state(f: Network, state: RecursiveState, x: Tensor, cycles: Cycles, move: Move) -> Iterator[RecursiveState]:
-    """TRM's single z: the puzzle is added in the low calls, and not in the high one."""
+    """Yield the states of TRM's single z: the puzzle is added in the low calls, and not in the high one."""
     z = state.z_h
     for h_cycle in range(cycles.high):
         for l_cycle in range(cycles.low):
@@ -99,7 +99,7 @@ def one_state(f: Network, state: RecursiveState, x: Tensor, cycles: Cycles, move
 def averaged(
     f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, flow: Flow
 ) -> Iterator[RecursiveState]:
-    """CMM eq. 18 and 19: z_H and z_L are integrated together; the velocity of z_H is divided by N_L.
+    """Integrate z_H and z_L together; the velocity of z_H is divided by N_L (CMM eq. 18 and 19).
 
     Yields the states after each cycle.
     """
@@ -115,7 +115,7 @@ def averaged(
 
 
 def recomputed(f: Network) -> Network:
-    """Let the backward pass compute each call of `f` again, instead of keeping what lies within it."""
+    """Apply activation checkpointing to each call of `f`."""
 
     def call(h: Tensor) -> Tensor:
         if not torch.is_grad_enabled():

@@ -5,7 +5,7 @@
     step            the two loops of `reason.models.recursion`, N_H·(N_L + 1) calls of the networks F_L and F_H
     readout         z_H without its prefix -> logits (B, S, V); one of its positions, or their mean -> the halting head
 
-The networks are stacks of layers (`reason.nn.block`); how positions see each other is `reason.models.mixing`. Weights
+The networks are stacks of layers (`reason.nn.block`); `reason.models.mixing` has the mixers. Weights
 are float32; x̂ and states are `dtype`, which the encoding casts to.
 """
 
@@ -42,8 +42,8 @@ from reason.nn.norms import rms_norm
 class RecursiveModel(LaidOut):
     """N_H × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)), read out from z_H.
 
-    An accelerator may set `stepper`, which computes a step without noise: stepper(model, state, context), None where it
-    cannot.
+    An accelerator may set `stepper`, which computes a step without noise: stepper(model, state, context), or returns
+    None.
     """
 
     stepper: Callable[[RecursiveModel, RecursiveState, Context], RecursiveState | None] | None = None
@@ -56,7 +56,7 @@ class RecursiveModel(LaidOut):
         width = config.hidden_size
         self.tokens = Embedding(config.embeddings(shape), width)
         self.puzzle_embedding: nn.Embedding | None = None
-        if config.puzzle_emb_len:  # sparse: a step touches the rows of its batch; from 0, as HRM and TRM
+        if config.puzzle_emb_len:  # sparse: a step changes only its batch's rows; starts at 0, as in HRM and TRM
             count = shape.num_puzzle_identifiers
             self.puzzle_embedding = nn.Embedding(count, width, sparse=True, _weight=torch.zeros(count, width))
         self.positions = Embedding(config.positions_of(shape), width) if config.positions == "learned" else None
@@ -65,7 +65,7 @@ class RecursiveModel(LaidOut):
         self.f_l = self._network()
         self.f_h = self._network() if config.separate_networks else None
         self.head = Linear(width, config.outputs(shape))
-        self.q_head = nn.Linear(width, 2)  # float32, from 0 and −5: almost never halts at first
+        self.q_head = nn.Linear(width, 2)  # float32, starts at 0 and −5: almost never halts at first
         with torch.no_grad():
             self.q_head.weight.zero_()
             self.q_head.bias.fill_(-5.0)
@@ -83,7 +83,7 @@ class RecursiveModel(LaidOut):
         return Stack(blocks, c.repeats)
 
     def encode(self, batch: Batch) -> Context:
-        """x̂ = √D · [puzzle embedding, zeros, token embeddings]; learned positions: √D · (… + positions)/√2.
+        """Return x̂ = √D · [puzzle embedding, zeros, token embeddings]; learned positions: √D · (… + positions)/√2.
 
         Embeddings are cast to the states' type before they are scaled, as in the code of HRM and TRM.
         """
@@ -104,10 +104,10 @@ class RecursiveModel(LaidOut):
         return Context(x, mask, batch.relations, layout)
 
     def initial_state(self, context: Context) -> RecursiveState:
-        """Fixed buffers at every position, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals.
+        """Return fixed buffers, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals.
 
         At positions beyond the edge (`mixer=local`) x̂ is 0, so z_H starts from the buffer there: a network without
-        biases would keep it at 0, and the head could not answer (ours). Positions that take no part stay at 0.
+        biases would keep it at 0, and the head could not answer (ours). Inactive positions stay at 0.
         """
         x, mask = context.x, context.mask
         match self.config.initial:
@@ -124,7 +124,7 @@ class RecursiveModel(LaidOut):
         return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
 
     def step(self, state: RecursiveState, context: Context) -> RecursiveState:
-        """N_H cycles. Only the last `cycles.gradient_calls` calls build a graph. Noise is added in training only."""
+        """Run N_H cycles. The last `cycles.gradient_calls` calls build a graph. Noise is added only in training."""
         c = self.config
         noise: Noise = c.noise if self.training else "none"
         if self.stepper is not None and noise == "none" and (after := self.stepper(self, state, context)) is not None:
@@ -136,7 +136,7 @@ class RecursiveModel(LaidOut):
             return last(self._states(f_l, f_h, state, context.x, c.cycles, noise))
 
     def path(self, state: RecursiveState, context: Context) -> list[RecursiveState]:
-        """The state after every network call of a supervision step (equation averaged: every cycle), without noise."""
+        """Return the state after each network call of a step (equation averaged: each cycle), without noise."""
         with self.autocast():
             return list(self._states(*self._functions(context), state, context.x, self.config.cycles))
 
@@ -148,7 +148,7 @@ class RecursiveModel(LaidOut):
     def _states(
         self, f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, noise: Noise = "none"
     ) -> Iterator[RecursiveState]:
-        """Yield the states on the way through `cycles`; the config selects the equation and the update rule."""
+        """Yield the intermediate states of `cycles`; the config selects the equation and the update rule."""
         c = self.config
         if c.equation == "averaged":
             time, steps = c.l_cycles * c.dt, c.l_cycles * c.substeps
@@ -158,7 +158,7 @@ class RecursiveModel(LaidOut):
         return two_states(f_l, f_h, state, x, cycles, self._move(noise))
 
     def _move(self, noise: Noise) -> Move:
-        """The update rule: integrate dz/dt = F(z + injected) − z over a time Δt; with noise, by Euler-Maruyama."""
+        """Return the update rule, which integrates dz/dt = F(z + injected) − z over Δt; with noise, Euler-Maruyama."""
         c = self.config
         if (c.integrator, c.dt, c.substeps, noise) == ("euler", 1.0, 1, "none"):
             return euler_step
@@ -173,7 +173,7 @@ class RecursiveModel(LaidOut):
         return move
 
     def readout(self, state: RecursiveState, context: Context, step: int | None = None) -> Readout:
-        """Cell logits from z_H without the prefix; q, in float32, from its first position (or the mean over cells)."""
+        """Return cell logits from z_H without prefix, and q in float32 from its first position (or the cells' mean)."""
         layout = self.layout(context)
         cells = state.z_h[:, self.prefix :] if self.prefix else state.z_h  # the gradient of a slice is a copy
         if layout.of_any:  # without hidden booleans
@@ -187,15 +187,15 @@ class RecursiveModel(LaidOut):
         return Readout(logits, halt, q_continue)
 
     def networks(self) -> list[Stack]:
-        """F_L, and F_H where it has weights of its own."""
+        """Return F_L, and F_H if it has its own weights."""
         return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
 
     def balance_weights(self) -> list[nn.Parameter]:
-        """The output projection of F_H's last block, and the token embedding (ours: rep_x only depends on x̂)."""
+        """Return the output projection of F_H's last block and the token embedding (ours: rep_x depends only on x̂)."""
         return [self.networks()[-1].output, self.tokens.weight]
 
     def freeze_embedding(self) -> None:
-        """Token, position and puzzle embeddings: x̂ is a fixed function of the puzzle from now on."""
+        """Freeze token, position and puzzle embeddings: x̂ becomes a fixed function of the puzzle."""
         for part in (self.tokens, self.values, self.positions, self.puzzle_embedding):
             if part is not None:
                 part.requires_grad_(False)
@@ -219,7 +219,7 @@ class RecursiveModel(LaidOut):
 
 
 def unmarked(logits: Tensor, marks: tuple[int, ...]) -> Tensor:
-    """(..., V + n) -> (..., V): a token that is marked, or not, has the larger of the two logits (ours)."""
+    """Map logits (..., V + n) to (..., V): a token gets the larger of its marked and unmarked logits (ours)."""
     if not marks:
         return logits
     plain, marked = logits.split([logits.shape[-1] - len(marks), len(marks)], dim=-1)
@@ -228,5 +228,5 @@ def unmarked(logits: Tensor, marks: tuple[int, ...]) -> Tensor:
 
 
 def last(states: Iterator[RecursiveState]) -> RecursiveState:
-    """The last of the states; earlier ones are freed as soon as the next one exists."""
+    """Return the last of the states; each earlier one is freed when the next one exists."""
     return deque(states, maxlen=1).pop()

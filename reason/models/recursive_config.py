@@ -1,4 +1,4 @@
-"""The settings of the recursive reasoner: what makes it HRM, TRM or CMM (docs/math.md §1)."""
+"""The settings of the recursive reasoner, which select HRM, TRM or CMM (docs/math.md §1)."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class RecursiveConfig(MixingConfig):
         return self
 
     def lacking(self, shape: Shape) -> str | None:
-        """What `open_only` or the mixer needs and the set does not declare."""
+        """Return the structure that `open_only` or the mixer needs and the set does not declare, or None."""
         structure = shape.structure
         if self.open_only and not self.symbols and structure.outside is None:
             return "model.open_only=true leaves out what lies beyond the edge, and the set declares no token for it"
@@ -119,7 +119,7 @@ class RecursiveConfig(MixingConfig):
 
     @property
     def cycles(self) -> Cycles:
-        """N_H, N_L, and how many calls at the end of a step carry a gradient."""
+        """Return N_H, N_L, and the number of last calls of a step that carry a gradient."""
         whole = Cycles(self.h_cycles, self.l_cycles, 0)
         named = {"last-call": 2, "last-cycle": self.l_cycles + 1, "all-cycles": whole.calls}
         calls = self.gradient if isinstance(self.gradient, int) else named[self.gradient]
@@ -127,7 +127,7 @@ class RecursiveConfig(MixingConfig):
 
     @property
     def layer_calls(self) -> int:
-        """N_H·(N_L + 1) calls of a network of so many layers."""
+        """Return the layer calls of a step: N_H·(N_L + 1) times the layers of a network."""
         return self.cycles.calls * self.num_layers * self.repeats
 
     @property
@@ -137,15 +137,15 @@ class RecursiveConfig(MixingConfig):
 
     @property
     def heads(self) -> frozenset[str]:
-        """The readout has both Q values."""
+        """Return both Q values."""
         return frozenset({"q_halt", "q_continue"})
 
     @property
     def takes_marks(self) -> bool:
-        """The head has a logit for each token, unless it has positions for symbols."""
+        """Return whether the head has a logit for each token: it does without positions for symbols."""
         return not self.symbols
 
     @property
     def gradient_crosses_steps(self) -> str | None:
-        """The gradient reaches the step before only with a gradient in all cycles."""
+        """Return None with a gradient in all cycles: only then does it reach the previous step."""
         return None if self.gradient == "all-cycles" else "model.gradient=all-cycles"

@@ -1,6 +1,6 @@
 """States of any model: a named tuple of (B, S, D) tensors. Rows of a batch are puzzles and do not see each other.
 
-A model with a single state may hold it under two names; it counts once. Every measure is one number a row.
+A model with a single state may hold it under two names; it counts once. Every measure is one number per row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reason.nn.dtypes import widest_float
 
 
 def precise(model: Reasoner) -> Reasoner:
-    """A copy that computes in the widest float of its device, in evaluation mode."""
+    """Return a copy in evaluation mode that computes in the widest float of its device."""
     device = next(model.parameters()).device
     twin = copy.deepcopy(model).to(widest_float(device)).eval()
     twin.dtype, twin.products = widest_float(device), None
@@ -24,7 +24,7 @@ def precise(model: Reasoner) -> Reasoner:
 
 
 def parts(state: State) -> dict[str, Tensor]:
-    """The state's tensors (B, S, D) by name, each once: a model with a single state may hold it under two names."""
+    """Return the state's tensors (B, S, D) by name, each once: a single state may have two names."""
     tensors: dict[str, Tensor] = {}
     for name, z in zip(state._fields, state, strict=True):
         if not any(z is other for other in tensors.values()):
@@ -33,13 +33,13 @@ def parts(state: State) -> dict[str, Tensor]:
 
 
 def mapped(state: State, change: Callable[..., Tensor], *others: State) -> State:
-    """The state with every tensor changed, given those of the same name in `others`; tensors that were one stay one."""
+    """Apply `change` to every tensor, with those of the same name in `others`; a shared tensor stays shared."""
     changed = {id(z): change(z, *(getattr(s, name) for s in others)) for name, z in parts(state).items()}
     return type(state)(*(changed[id(z)] for z in state))
 
 
 def rows_of(state: State, rows: slice | Tensor) -> State:
-    """The state of some rows."""
+    """Return the state of some rows."""
     return mapped(state, lambda z: z[rows])
 
 
@@ -49,7 +49,7 @@ def row_norm(z: Tensor) -> Tensor:
 
 
 def random_like(state: State, normal: Callable[[Tensor], Tensor]) -> State:
-    """Random normals, drawn as `normal` draws them, of each row's size: another state to start from."""
+    """Return random normals from `normal`, scaled to each row's size, as another initial state."""
     return mapped(state, lambda z: normal(z) * size_of_rows(z))
 
 

@@ -82,5 +82,5 @@ class Stack(nn.Module):
 
 
 def sequence_first(x: Tensor) -> Tensor:
-    """The same (B, S, D) values, laid out in memory as (S, B, D)."""
+    """Return the same (B, S, D) values, laid out in memory as (S, B, D)."""
     return x.transpose(0, 1).contiguous().transpose(0, 1)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class Dtypes(NamedTuple):
-    """What a model computes in: its states, and its matrix products where they are narrower (mixed precision)."""
+    """The types of a model's states, and of its matrix products if they are narrower (mixed precision)."""
 
     states: torch.dtype
     products: torch.dtype | None = None
@@ -25,12 +25,12 @@ def widest_float(device: torch.device) -> torch.dtype:
 
 
 def at_least_float32(x: Tensor) -> Tensor:
-    """x in float32, or in float64 where it is already."""
+    """Return x in float32, or unchanged if it is float64."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def finite(tree: Any) -> Any:
-    """The tree with None for every nan and infinity, which JSON lacks; states may diverge."""
+    """Return the tree with None for every nan and infinity, which JSON lacks; states may diverge."""
     if isinstance(tree, dict):
         return {key: finite(value) for key, value in tree.items()}
     if isinstance(tree, list | tuple):

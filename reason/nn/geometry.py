@@ -1,4 +1,4 @@
-"""Where the cells of a puzzle lie, as constants that mixers read."""
+"""The geometry of a puzzle's cells, as constants that mixers use."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Geometry(NamedTuple):
 
     rotary: Tensor | None = None  # (2, S', D/heads)
     grid: tuple[int, int] | None = None  # rows, columns
-    sends: Tensor | None = None  # (B, S', 1), 0 where a position sends nothing; None: 1 everywhere
-    receives: Tensor | None = None  # (B, S', 1), 0 where no other position of any group sends; None: 1 everywhere
+    sends: Tensor | None = None  # (B, S', 1), 0 at a position that sends nothing; None: 1 everywhere
+    receives: Tensor | None = None  # (B, S', 1), 0 if no other position of its groups sends; None: 1 everywhere
     pool: Tensor | None = None  # (G, S): h ↦ Σ h/√n over the n cells of each group
-    spread: Tensor | None = None  # (S, G): 1 where the cell belongs to the group
+    spread: Tensor | None = None  # (S, G): 1 if the cell belongs to the group
     relations: tuple[int, ...] = ()  # groups of each partition; their sum is G
     symbols: int = 1  # K
-    mixer_constants: Any = None  # what the `constants` of a mixer (reason.models.mixing) return for these puzzles
+    mixer_constants: Any = None  # returned by the `constants` of a mixer (reason.models.mixing) for these puzzles
 
     def masked(self, h: Tensor) -> Tensor:
         """h (B, S', D) with 0 at the positions that send nothing."""
@@ -31,11 +31,11 @@ UNKNOWN = Geometry()
 
 
 def incidence(partitions: Sequence[np.ndarray]) -> np.ndarray:
-    """(G, S) float32: 1 where a cell belongs to a group, for partitions (S,) of group numbers."""
+    """Return (G, S) float32: 1 if a cell belongs to a group, for partitions (S,) of group numbers."""
     members = [numbers == np.arange(numbers.max() + 1)[:, None] for numbers in partitions]
     return np.concatenate(members).astype(np.float32)
 
 
 def pooling(member: np.ndarray) -> np.ndarray:
-    """The incidence (G, S) with every row divided by √n: independent members keep their variance in the sum."""
+    """Divide each row of the incidence (G, S) by √n, so that a sum of independent members keeps their variance."""
     return member / np.sqrt(member.sum(1, keepdims=True))

@@ -33,7 +33,7 @@ class GroupMixer(nn.Module):
         super().__init__()
         self.activation = ACTIVATIONS[activation]
         count = relations + symbols
-        each = (2 * width * max(1, count)) ** -0.5 if std is None else std  # the messages together weigh as much as W₀h
+        each = (2 * width * max(1, count)) ** -0.5 if std is None else std  # all messages together weigh as much as W₀h
         self.own = Linear(width, 2 * inner, std=(2 * width) ** -0.5 if std is None else std)
         self.relations = nn.ModuleList([Linear(width, 2 * inner, std=each) for _ in range(relations)])
         self.symbols = Linear(width, 2 * inner, std=each) if symbols else None
@@ -44,7 +44,7 @@ class GroupMixer(nn.Module):
         return self.out(glu(self.received(h, geometry), self.activation)).transpose(0, 1)
 
     def received(self, h: Tensor, geometry: Geometry) -> Tensor:
-        """(B, S', D) -> (S', B, 2I): what the gate acts on."""
+        """Return the input (S', B, 2I) of the gate for h (B, S', D)."""
         z = geometry.masked(h).transpose(0, 1).contiguous()  # (S', B, D)
         y = self.own(z)
         if geometry.pool is not None and geometry.spread is not None:

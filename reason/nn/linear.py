@@ -27,7 +27,7 @@ def _initial(rows: int, width: int, std: float | None) -> Tensor:
 class Linear(nn.Module):
     """y = x Wᵀ (+ b), W float32 (out, in), initialised truncated-normal with σ = 1/√in (HRM, TRM).
 
-    With `std` W starts from a plain normal of that deviation (GPT-2); b starts at 0. Where `widened`, compiled products
+    With `std` W starts from a plain normal of that deviation (GPT-2); b starts at 0. If `widened`, compiled products
     of bfloat16 factors are computed in float32: the same products, summed in float32 as they are anyway.
     """
 
@@ -48,12 +48,12 @@ class Linear(nn.Module):
         return nn.functional.linear(x, weight, bias)
 
     def over_sequence(self, x: Tensor) -> Tensor:
-        """The same map along dim 0 instead of the last: (in, B, D) -> (out, B, D), one matrix product."""
+        """Return the same map along dim 0 instead of the last: (in, B, D) -> (out, B, D), one matrix product."""
         weight, columns = self.weight.to(x.dtype), x.flatten(1)
         y = (weight.float() @ columns.float()).to(x.dtype) if self._widens(x) else weight @ columns
         return y.view(-1, *x.shape[1:])
 
-    def _widens(self, x: Tensor) -> bool:  # only where compiled, which fuses the casts
+    def _widens(self, x: Tensor) -> bool:  # only in compiled code, which fuses the casts
         return self.widened and x.dtype == torch.bfloat16 and torch.compiler.is_compiling()
 
 

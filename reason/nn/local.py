@@ -1,4 +1,4 @@
-"""A gated convolution: cells see their neighbours on the grid."""
+"""A gated convolution: cells receive from their neighbours on the grid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reason.nn.linear import Linear, truncated_normal_
 from reason.nn.mlp import ACTIVATIONS, Activation, glu
 
 Neighbourhood = Literal["moore", "von-neumann"]
-VON_NEUMANN = [(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)]  # (down, right): a cell, and where a step in a maze leads to
+VON_NEUMANN = [(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)]  # (down, right): a cell and its neighbours in a maze
 
 
 class LocalMixer(nn.Module):
@@ -21,8 +21,8 @@ class LocalMixer(nn.Module):
     moore: the 3×3 cells around, a convolution; von-neumann: five of them, gathered next to each other for one product:
     0.55 of the arithmetic, and compiled 1.5 times as fast.
 
-    The mixer reads zeros beyond the edge, and at cells that stand for the outside (the walls of a maze). Such a cell
-    has a state but sends no message. So a puzzle gives the same result inside a larger grid of such cells (ours).
+    The mixer receives zeros from beyond the edge and from cells that represent the outside (walls of a maze). Such a
+    cell has a state but sends no message. So a puzzle gives the same result inside a larger grid of such cells (ours).
 
     Weight and state are channels-last in memory, (2I, n·D) for n cells and (B, S, D): the convolution needs no copy.
     """

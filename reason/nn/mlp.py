@@ -22,7 +22,7 @@ def glu(y: Tensor, activation: Callable[[Tensor], Tensor], dim: int = -1) -> Ten
 
 
 def inner_width(width: int, expansion: float) -> int:
-    """The next multiple of 256 above round(expansion · width · 2/3), as HRM and TRM size their gates."""
+    """Return the next multiple of 256 above round(expansion · width · 2/3), as HRM and TRM size their gates."""
     return -(-round(expansion * width * 2 / 3) // 256) * 256
 
 

@@ -14,7 +14,7 @@ def rotary_table(length: int, head_dim: int, base: float = 10_000.0) -> Tensor:
 
 
 def rotary_2d_table(grid: tuple[int, int], head_dim: int, base: float = 10_000.0, prefix: int = 0) -> Tensor:
-    """The same for the cells of a grid, row by row: half of the frequencies turn with the row, half with the column.
+    """Return the table for grid cells, row by row: half of the frequencies rotate with the row, half with the column.
 
     Scores only depend on (row, column) differences: one table for every size of grid. Slot i of a `prefix` before the
     cells lies at row −1 and column i (ours). head_dim is a multiple of 4.
@@ -31,7 +31,7 @@ def rotary_2d_table(grid: tuple[int, int], head_dim: int, base: float = 10_000.0
 
 
 def _angles(place: Tensor, count: int, base: float) -> Tensor:
-    """(n,) places × `count` frequencies from 1 down to nearly 1/base: (n, count)."""
+    """Return (n,) places × `count` frequencies from 1 down to nearly 1/base: (n, count)."""
     return torch.outer(place, 1.0 / base ** (torch.arange(count, dtype=torch.float32, device="cpu") / count))
 
 

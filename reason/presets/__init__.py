@@ -28,8 +28,8 @@ class Preset:
 
     name: str
     recipe: Callable[[], Config]
-    find_shape: Callable[[], Shape]  # on demand: of a declared puzzle, a sample tells its relations
-    description: Callable[[], str]  # its source, what is inherited, what is ours: of a row it needs the whole config
+    find_shape: Callable[[], Shape]  # on demand: the relations of a declared puzzle need a sample
+    description: Callable[[], str]  # its source, what is inherited, what is ours; for a row it needs the whole config
     row: Row | None = None  # of a published table
 
     @property
@@ -43,7 +43,7 @@ class Preset:
         return self.description().splitlines()[0]
 
     def config(self) -> Config:
-        """The config, with the preset's name."""
+        """Return the config, with the preset's name."""
         return derive(self.recipe(), {"name": self.name})
 
     def parameter_count(self) -> int:
@@ -90,7 +90,7 @@ load_parts("presets")
 
 
 def preset(name: str) -> Preset:
-    """The preset of that name, or of the function NAME in `FILE.py:NAME`; ConfigError where there is none."""
+    """Return the preset of that name, or of function NAME in `FILE.py:NAME`. Raises ConfigError if there is none."""
     if (recipe := own_recipe(name)) is not None:
         made = recipe if isinstance(recipe, type) else recipe()
         if not isinstance(made, Config):

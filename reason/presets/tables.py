@@ -43,7 +43,7 @@ class Base:
     """A config that presets, rows and other bases start from."""
 
     parent: str | None  # in BASES
-    stated: str  # where it is from, and what is ours; "": as the parent
+    stated: str  # its source, and what is ours; "": as the parent
     changes: Changes  # of the parent, or of the defaults
 
     @functools.cached_property
@@ -63,7 +63,7 @@ class Base:
 
 
 def shape_made(config: Config) -> Shape:
-    """The shape of the puzzles that `data.generate` makes, the largest of several sizes."""
+    """Return the shape of the puzzles that `data.generate` makes, the largest of several sizes."""
     options = config.data.generate
     if options["name"] not in MADE:
         raise ConfigError(f"{options['name']} is made by an extension; {installed()}")
@@ -76,15 +76,15 @@ class Row:
 
     label: str  # the preset is TABLE-LABEL
     features: str  # as the paper prints them
-    claimed: str = ""  # as the paper prints it, where it claims something of this row
+    claimed: str = ""  # as the paper prints it, if it claims something about this row
     changes: Changes = field(default_factory=dict)  # of the table's base
-    parameters: str = ""  # as the paper prints them, where it does
+    parameters: str = ""  # as the paper prints them, if it does
     ours: str = ""  # a decision of this row only
-    variant: bool = False  # not in the paper: another reading of one of its rows
+    variant: bool = False  # not in the paper: another interpretation of one of its rows
 
 
 def has(config: Config, where: Changes) -> bool:
-    """Whether a config has these settings: a value, a tuple of values, or the name of one with the same value."""
+    """Return whether a config has these settings: a value, a tuple of values, or another setting's name."""
     values = leaves(config.model_dump())
     wanted = {key: each if isinstance(each, tuple) else (values.get(str(each), each),) for key, each in where.items()}
     return all(values[key] in allowed for key, allowed in wanted.items())
@@ -101,18 +101,18 @@ class PaperTable:
     rows: tuple[Row, ...]
     inherited: str  # what every row has from the paper and the base
     ours: str  # what the table leaves open, and what was decided
-    departure: str  # where this project does something else than what the table, its text or its code states
-    departures: tuple[tuple[Changes, str], ...]  # the same, of the rows that have the settings
+    departure: str  # how this project differs from the table, its text or its code
+    departures: tuple[tuple[Changes, str], ...]  # the same, for the rows that have the settings
     measure: str = ""  # unit of `Row.claimed`: % exact on Sudoku-Extreme
     claimed: str = ""  # of all rows together
     epochs: int | None = None  # of PUZZLES: optimizer steps follow from B, N_accum and N_grad; none: the base's steps
 
     def preset_name(self, row: Row) -> str:
-        """The row's name for `train.py`."""
+        """Return the row's name for `train.py`."""
         return f"{self.name}-{row.label}".removesuffix("-")
 
     def config(self, row: Row) -> Config:
-        """The row's whole config."""
+        """Return the row's whole config."""
         config = derive(self.base.config, row.changes)
         if self.epochs is None:
             return config
@@ -127,7 +127,7 @@ class PaperTable:
         )
 
     def describe(self, row: Row) -> str:
-        """The text of `reason presets`: paper, row, claim; then what is inherited and what is ours."""
+        """Return the text of `reason presets`: paper, row, claim; then what is inherited and what is ours."""
         claim = f" Claimed: {f'{row.claimed} {self.measure}'.strip()}." if row.claimed else ""
         ours = " ".join(filter(None, (self.ours, row.ours)))
         config = self.config(row)
@@ -146,11 +146,11 @@ class PaperTable:
 
 
 BASES: dict[str, Base] = {}  # of all files: one may derive from those of another
-SETS: dict[str, Changes] = {}  # the same of puzzle sets
+SETS: dict[str, Changes] = {}  # the same for puzzle sets
 
 
 def read_papers(file: Path) -> tuple[dict[str, dict[str, Base]], list[PaperTable]]:
-    """The presets of a file by the titles of their groups, and every table; adds to BASES and SETS."""
+    """Return the presets of a file by the titles of their groups, and every table; adds to BASES and SETS."""
     paper = yaml.load(file.read_text(encoding="utf-8"), _Yaml)
     names = paper.get("settings", {})
     SETS.update({name: _settings(entry, names) for name, entry in paper.get("sets", {}).items()})
@@ -165,7 +165,7 @@ def read_papers(file: Path) -> tuple[dict[str, dict[str, Base]], list[PaperTable
 
 
 def _table(every: dict[str, Any], own: dict[str, Any], names: dict[str, str]) -> PaperTable:
-    """A table of its entry in the file and of what all tables of the file share."""
+    """Build a table from its entry in the file and the values that all tables of the file share."""
     table = every | own
     base = BASES[table.pop("base")]
     rows, besides = table.pop("rows"), _settings(table.pop("every_row", {}), names)
@@ -190,5 +190,5 @@ def _row(label: str | int, rows: dict[Any, Any], besides: Changes, names: dict[s
 
 
 def _settings(entry: dict[str, Any], names: dict[str, str]) -> Changes:
-    """The settings of an entry by their full names, also as values."""
+    """Return the settings of an entry by their full names, also as values."""
     return {names.get(key, key): names.get(str(value), value) for key, value in entry.items()}

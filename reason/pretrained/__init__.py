@@ -14,17 +14,17 @@ CARD = "card.json"
 
 
 def pretrained_models() -> list[str]:
-    """The names of the models that come with the package."""
+    """Return the names of the models that come with the package."""
     return sorted(path.parent.name for path in FOLDER.glob(f"*/{CARD}"))
 
 
 def card(name: str) -> dict[str, Any]:
-    """A model's card: what it solves, its data and seed, accuracy by step with n, and the commands that made it."""
+    """Return a model's card: its puzzles, data and seed, accuracy by step with n, and the commands that made it."""
     return read_json(FOLDER / name / CARD)
 
 
 def find_run(source: Path | str) -> Path:
-    """The folder of a run that is named by its path or is one of the trained models; the path itself if neither.
+    """Return the folder of a run that is named by its path or is one of the trained models; the path itself if neither.
 
     A folder or a file of a model's name hides no model unless it is a run, or is typed with a separator: ./maze.
 

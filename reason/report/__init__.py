@@ -1,1 +1,1 @@
-"""The report's parts: tables, charts, one self-contained page. They read results, never models."""
+"""The report's parts: tables, charts, one self-contained page. They use results, never models."""

@@ -21,12 +21,12 @@ Values = Sequence[float | None] | np.ndarray
 
 
 def numbers(values: Values) -> np.ndarray:
-    """An array with nan where results have null."""
+    """Return an array with nan for null."""
     return np.array([np.nan if value is None else value for value in values], float)
 
 
 def steps_axis(axes: Axes, results: Results) -> None:
-    """Whole supervision steps, the trained ones dotted."""
+    """Set an axis of whole supervision steps, with a dotted line at the trained ones."""
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.set_xlabel("supervision steps")
     if results["trained_steps"] <= results["steps"]:
@@ -34,14 +34,14 @@ def steps_axis(axes: Axes, results: Results) -> None:
 
 
 def curves_by_step(axes: Axes, label: str, results: Results) -> None:
-    """Shares against supervision steps."""
+    """Set the axes of shares against supervision steps."""
     shares_axis(axes, label)
     steps_axis(axes, results)
     legend(axes)
 
 
 def shares_axis(axes: Axes, label: str, whole: bool = True) -> None:
-    """An axis of shares in per cent: all of [0, 1], or the range of the data."""
+    """Set an axis of shares in per cent: all of [0, 1], or the range of the data."""
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=None))
     axes.set_ylabel(label)
     if whole:
@@ -49,20 +49,20 @@ def shares_axis(axes: Axes, label: str, whole: bool = True) -> None:
 
 
 def plot_exact(axes: Axes, exact: Sequence[float], puzzles: int, label: str, index: int = 0) -> None:
-    """Exact accuracy by step with its Wilson interval."""
+    """Plot exact accuracy by step with its Wilson interval."""
     low, high = np.transpose([wilson_interval(value, puzzles) for value in exact])
     plot_band(axes, exact, low, high, label, index)
 
 
 def plot_error(axes: Axes, exact: Sequence[float], puzzles: int, label: str, index: int = 0) -> None:
-    """1 − exact by step with its Wilson interval, for a logarithmic axis; no error at all is drawn at half a puzzle."""
+    """Plot 1 − exact by step with its Wilson interval, for a logarithmic axis; no error is drawn as half a puzzle."""
     low, high = np.transpose([wilson_interval(value, puzzles) for value in exact])
     least = 0.5 / puzzles
     plot_band(axes, np.maximum(1 - np.array(exact), least), np.maximum(1 - high, least), 1 - low, label, index)
 
 
 def plot_band(axes: Axes, values: Values, low: Values, high: Values, label: str, index: int = 0) -> None:
-    """Values by step between their bounds; None is a gap."""
+    """Plot values by step between their bounds; None is a gap."""
     values, low, high = map(numbers, (values, low, high))
     steps, style = np.arange(1, len(values) + 1), styled(index)
     axes.plot(steps, values, label=label, markevery=max(1, len(values) // 16), **style)
@@ -70,14 +70,14 @@ def plot_band(axes: Axes, values: Values, low: Values, high: Values, label: str,
 
 
 def errors_axis(axes: Axes) -> None:
-    """A logarithmic axis of shares."""
+    """Set a logarithmic axis of shares."""
     log_axis(axes, "y")
     axes.set_ylabel("error, 1 − exact")
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=None))
 
 
 def log_axis(axes: Axes, which: Literal["x", "y"]) -> None:
-    """A logarithmic axis with plain numbers, also between powers of ten where there are few of these."""
+    """Set a logarithmic axis with plain numbers, also between powers of ten if there are few of these."""
     axes.set(**{f"{which}scale": "log"})
     axis = getattr(axes, f"{which}axis")
     low, high = sorted(axis.get_view_interval())
@@ -87,14 +87,14 @@ def log_axis(axes: Axes, which: Literal["x", "y"]) -> None:
 
 
 def legend(axes: Axes) -> None:
-    """A legend below the axes; lines differ in their marks and dashes as well as in colour."""
+    """Draw a legend below the axes; lines differ in their marks and dashes as well as in colour."""
     named, _ = axes.get_legend_handles_labels()
     if named:
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=min(3, len(named)), frameon=False, fontsize=9)
 
 
 def by_step(values: Sequence[float | None], results: Results) -> str:
-    """A curve in words: its first, trained and last step."""
+    """Describe a curve in words: its first, trained and last step."""
     steps, trained = results["steps"], min(results["trained_steps"], results["steps"])
     return ", ".join(f"{share(values[m - 1])} at step {m}" for m in sorted({1, trained, steps}))
 
@@ -113,18 +113,18 @@ class Chart:
     """One pair of axes."""
 
     title: str
-    says: str  # its values in a sentence, for a reader who does not see it
+    says: str  # alternative text: its values in a sentence
     draw: Callable[[Axes], None]
     size: tuple[float, float] = PANEL
 
     @property
     def small(self) -> bool:
-        """Whether four of these charts share a row."""
+        """Return whether four of these charts share a row."""
         return self.size[0] < PANEL[0] / 1.5
 
 
 def save_png(charts: Sequence[Chart], path: Path) -> None:
-    """Charts side by side on white: two in a row, four of small ones."""
+    """Save charts side by side on white: two in a row, four of small ones."""
     across = min(4 if charts[0].small else 2, len(charts))
     down = -(-len(charts) // across)
     width, height = charts[0].size[0], max(chart.size[1] for chart in charts)
@@ -138,7 +138,7 @@ def save_png(charts: Sequence[Chart], path: Path) -> None:
 
 
 def svg(chart: Chart) -> str:
-    """The chart as an SVG file, the same bytes each time."""
+    """Return the chart as an SVG file, the same bytes each time."""
     with matplotlib.rc_context(STYLE | {"svg.fonttype": "none", "svg.hashsalt": chart.title}):
         figure = Figure(figsize=chart.size, layout="constrained")
         chart.draw(figure.subplots())

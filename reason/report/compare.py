@@ -29,19 +29,19 @@ from reason.report.page import comparison_page
 from reason.report.section import Results, Table, at_trained, interval, share
 
 COLUMNS = ("", "run", "exact at step 1", "at the trained step", "95 % interval", "at the last step", "rules hold")
-FACTS = (  # of an evaluation, in addition to the settings of its run
+FACTS = (  # facts of an evaluation, in addition to the settings of its run
     "preset", "checkpoint_step", "parameters", "weights", "precision", "device", "dataset", "split", "puzzles", "steps",
 )  # fmt: skip
 Settings = Mapping[str, Sequence[Any]]  # {"section.key": the value in each run}
 
 
 def letter(index: int) -> str:
-    """A, B, …, Z, AA, AB, …: what a run is called in tables and charts."""
+    """Return the label of a run in tables and charts: A, B, …, Z, AA, AB, …"""
     return (letter(index // 26 - 1) if index >= 26 else "") + chr(ord("A") + index % 26)
 
 
 def figures(evaluations: Sequence[Results]) -> Table:
-    """A row for every evaluation."""
+    """Return a row for every evaluation."""
     rows = []
     for index, results in enumerate(evaluations):
         trained, exact = min(results["trained_steps"], results["steps"]), results["exact_by_step"]
@@ -60,7 +60,7 @@ def figures(evaluations: Sequence[Results]) -> Table:
 
 
 def tables(evaluations: Sequence[Results], settings: Settings) -> list[Table]:
-    """The figures of every evaluation, by the measures of `MEASURES` where all have them, and what differs."""
+    """Return the figures of every evaluation, with the shared measures of `MEASURES`, and the differences."""
     by_measure = []
     for key in shared_measures(evaluations):
         name, form = MEASURES[key]
@@ -75,18 +75,18 @@ def tables(evaluations: Sequence[Results], settings: Settings) -> list[Table]:
 
 
 def differences(evaluations: Sequence[Results], settings: Settings) -> Table:
-    """A row for everything that is not alike in all runs: facts of the evaluations, then settings of the runs."""
+    """Return a row for everything that differs between runs: facts of the evaluations, then settings of the runs."""
     facts = {key: [results.get(key, ...) for results in evaluations] for key in FACTS}
     values = facts | {
         key: of_runs for key, of_runs in settings.items() if key not in facts
-    }  # "auto" says less than a fact
+    }  # a fact replaces the setting "auto"
     unlike = {key: of_runs for key, of_runs in values.items() if any(value != of_runs[0] for value in of_runs)}
     rows = [[printable(key), _by_value(of_runs)] for key, of_runs in unlike.items()]
     return Table("what differs", ("setting", "in runs"), rows, left=(0, 1))
 
 
 def _by_value(values: Sequence[Any]) -> str:
-    """'A C: silu; B: tanh', the runs that have each value; long ones on lines of their own."""
+    """Return the runs that have each value, 'A C: silu; B: tanh'; long ones on separate lines."""
     runs: dict[str, list[str]] = {}
     for index, value in enumerate(values):
         runs.setdefault(_text(value), []).append(letter(index))
@@ -103,14 +103,14 @@ def _text(value: Any) -> str:
 
 
 def alike(evaluations: Sequence[Results]) -> str:
-    """What all evaluations have in common, in a line: '2 runs: split test, puzzles 1,000, checkpoint_step 800'."""
+    """Return the common facts of all evaluations: '2 runs: split test, puzzles 1,000, checkpoint_step 800'."""
     keys = ("dataset", "split", "puzzles", "checkpoint_step", "parameters", "precision")
     facts = [f"{key} {_text(evaluations[0][key])}" for key in keys if len({r.get(key) for r in evaluations}) == 1]
     return f"{len(evaluations)} runs: {', '.join(facts)}"
 
 
 def notes_on(evaluations: Sequence[Results]) -> list[str]:
-    """Warnings about an unfair comparison."""
+    """Return warnings about an unfair comparison."""
     notes = []
     fix = "no fair comparison: evaluate.py RUN data=DIR name=NAME for each on one set, then compare --name NAME"
     for key, what in (("dataset", "sets"), ("split", "splits"), ("puzzles", "numbers of puzzles")):
@@ -126,7 +126,7 @@ def notes_on(evaluations: Sequence[Results]) -> list[str]:
 
 
 def charts(evaluations: Sequence[Results]) -> list[Chart]:
-    """Exact by step and the error, a line with its interval for every run."""
+    """Return the charts of exact accuracy and error by step, with a line and its interval for every run."""
     most = max(evaluations, key=lambda results: results["steps"])
 
     def curves(axes: Axes, plot: Callable[..., None] = plot_exact) -> None:
@@ -150,7 +150,7 @@ def charts(evaluations: Sequence[Results]) -> list[Chart]:
     first = tables(evaluations, {})[0]
     trained, last = first.columns.index("at the trained step"), first.columns.index("at the last step")
     says = "; ".join(f"{r[0]}, {r[1]}: {r[trained]} at the trained step, {r[last]} at the last" for r in first.rows)
-    size = (PANEL[0], PANEL[1] + 0.06 * len(evaluations))  # inches: a label a run
+    size = (PANEL[0], PANEL[1] + 0.06 * len(evaluations))  # inches: one label per run
     errors = partial(curves, plot=plot_error)
     if shared := shared_measures(evaluations):
         return [Chart(MEASURES[key].name, says, partial(of_measure, key=key), size) for key in shared]
@@ -158,7 +158,7 @@ def charts(evaluations: Sequence[Results]) -> list[Chart]:
 
 
 def write_comparison(folder: Path, evaluations: Sequence[Results], settings: Settings) -> None:
-    """comparison.json, .png and .html in `folder`; `settings` are those in which the runs differ."""
+    """Write comparison.json, .png and .html to `folder`; `settings` are those in which the runs differ."""
     unlike = {key: [None if value is ... else value for value in values] for key, values in settings.items()}
     content = {"evaluations": list(evaluations), "differences": unlike}
     (folder / "comparison.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -10,13 +10,13 @@ from rich.text import Text
 from datasets_gen.pictures import board_picture, character_of
 from datasets_gen.puzzles import Puzzle
 
-MARK, STRUCK = "'", "!"  # behind a cell that has just changed, and behind a clue that is not the question's
+MARK, STRUCK = "'", "!"  # after a cell that has just changed, and after a clue that the question lacks
 
 
 def board(puzzle: Puzzle, tokens: np.ndarray, question: np.ndarray, changed: np.ndarray) -> Text:
-    """(S,) tokens as text: clues bold, and struck through with a ! behind where they are not those of the question.
+    """Draw tokens (S,) as text: clues are bold; a clue that the question lacks is struck through and followed by !.
 
-    Cells that have changed (S,) are on yellow with a ' behind.
+    Cells that have changed (S,) are on yellow, followed by a '.
     """
     given, tokens, question, changed = map(puzzle.on_board, (puzzle.given(question), tokens, question, changed))
     rows, columns = tokens.shape
@@ -43,7 +43,7 @@ def board(puzzle: Puzzle, tokens: np.ndarray, question: np.ndarray, changed: np.
 def animate(
     path: Path, puzzle: Puzzle, frames: np.ndarray, question: np.ndarray, captions: list[str], seconds: float = 0.5
 ) -> None:
-    """A GIF of frames (T + 1, S), the first of them the question, with a caption each; the last one stays longer."""
+    """Make a GIF of frames (T + 1, S), the question first, with a caption each; the last one stays longer."""
     pictures = [
         board_picture(puzzle, frame, question, frames[max(i - 1, 0)], caption)
         for i, (frame, caption) in enumerate(zip(frames, captions, strict=True))

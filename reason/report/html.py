@@ -1,4 +1,4 @@
-"""Shared by the pages: templates that escape, JSON for a <script>, and files inlined in the page."""
+"""Helpers of the pages: templates that escape, JSON for a <script>, and files inlined in the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 
 def environment(package: str) -> Environment:
-    """Templates of a package's folder `template`; values are escaped."""
+    """Return the templates of a package's folder `template`; values are escaped."""
     return Environment(
         loader=PackageLoader(package, "template"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -19,11 +19,11 @@ def environment(package: str) -> Environment:
 
 
 def part(package: str, *names: str) -> Markup:
-    """Files of a package's folder `template`, concatenated verbatim."""
+    """Concatenate files of a package's folder `template` verbatim."""
     folder = files(package) / "template"
     return Markup("\n".join((folder / name).read_text(encoding="utf-8") for name in names))
 
 
 def as_json(value: Any) -> Markup:
-    """JSON that is safe inside a <script>."""
+    """Return JSON that is safe inside a <script>."""
     return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))

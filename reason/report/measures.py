@@ -17,5 +17,5 @@ MEASURES: dict[str, Measure] = {}  # by the key of the list; extensions add thei
 
 
 def shared_measures(evaluations: Sequence[Any]) -> list[str]:
-    """The keys of the measures that all evaluations have."""
+    """Return the keys of the measures that all evaluations have."""
     return [key for key in MEASURES if evaluations and all(key in results for results in evaluations)]

@@ -14,7 +14,7 @@ from reason.report.section import Results, Section, Table, headline
 
 
 def image(chart: Chart) -> str:
-    """The chart as the address of an <img>."""
+    """Return the chart as the address of an <img>."""
     return f"data:image/svg+xml;base64,{b64encode(svg(chart).encode()).decode()}"
 
 
@@ -23,7 +23,7 @@ _ENVIRONMENT.filters["image"] = image
 
 
 def page(results: Results, sections: Sequence[Section], charts: Mapping[str, Sequence[Chart]]) -> str:
-    """The report of one evaluation; charts by the name of their plot."""
+    """Return the report of one evaluation; charts by the name of their plot."""
     boards = results.get("boards")
     return _ENVIRONMENT.get_template("report.html").render(
         results=results,
@@ -45,7 +45,7 @@ def page(results: Results, sections: Sequence[Section], charts: Mapping[str, Seq
 
 
 def comparison_page(title: str, tables: Sequence[Table], charts: Sequence[Chart], notes: Sequence[str]) -> str:
-    """The page that compares several runs."""
+    """Return the page that compares several runs."""
     return _ENVIRONMENT.get_template("comparison.html").render(
         title=title, tables=tables, plot=charts, notes=notes, **_parts()
     )
@@ -59,7 +59,7 @@ def _parts() -> dict[str, Markup]:
 
 
 def provenance(results: Results) -> list[str]:
-    """Where the figures come from, in sentences."""
+    """Return the provenance of the figures, in sentences."""
     r = results
     said = [
         f"Run {r['run']}, of preset {r['preset']}, has {r['parameters']:,} parameters. Its {r['weights']} weights "

@@ -1,4 +1,4 @@
-"""Colours of pages and charts: 4.5:1 on their paper, and never without a mark, a dash or a label that says the same."""
+"""Colours of pages and charts: contrast 4.5:1; every colour is paired with a marker, dash or label."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DASHES = ("-", "--", ":", "-.")
 
 
 def styled(index: int) -> dict[str, Any]:
-    """How the line of a number is drawn: eight colours and marks, then the same with other dashes."""
+    """Return the style of line `index`: eight colours and marks, then the same with other dashes."""
     count = len(SERIES)
     return {
         "color": SERIES[index % count],
@@ -36,7 +36,7 @@ def styled(index: int) -> dict[str, Any]:
 
 
 def css() -> str:
-    """The colours as properties of the page, light and dark."""
+    """Return the colours as properties of the page, light and dark."""
     light, dark = (
         "".join(f"{name}: {colour}; " for name, colour in scheme.items()).strip() for scheme in (LIGHT, DARK)
     )

@@ -30,11 +30,11 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     left: tuple[int, ...] = (0,)  # columns that are words
-    first: Sequence[int] | None = None  # rows that are shown, the others where they are unfolded; None: all
+    first: Sequence[int] | None = None  # rows shown by default, the others are collapsed; None: all
 
     @property
     def shown(self) -> list[Sequence[str]]:
-        """The rows that are shown at once."""
+        """Return the rows shown by default."""
         return list(self.rows) if self.first is None else [self.rows[index] for index in self.first]
 
 
@@ -47,54 +47,54 @@ class Section:
     tables: Callable[[Results], list[Table]] = lambda _: []
     charts: Mapping[str, Charts] = field(default_factory=dict)  # by file name of the PNG that holds them all
     note: Callable[[Results], str] = lambda _: ""
-    precision: str | None = None  # that its numbers were computed in; None: the precision of the pass
-    place: int = 100  # on the page, where 0 is first and 100 last; of equals the one that was added first
+    precision: str | None = None  # precision of its numbers; None: the precision of the pass
+    place: int = 100  # order on the page, 0 first and 100 last; equal places keep the order of addition
 
 
 def at_trained(results: Results, key: str = "exact_by_step") -> float:
-    """A value at the last trained step."""
+    """Return a value at the last trained step."""
     return float(results[key][min(results["trained_steps"], results["steps"]) - 1])
 
 
 def wilson_interval(share: float, count: int) -> tuple[float, float]:
-    """The 95 % Wilson interval of a share seen among `count` puzzles."""
+    """Return the 95 % Wilson interval of a share seen among `count` puzzles."""
     interval = binomtest(round(share * count), count).proportion_ci(0.95, method="wilson")
     return float(interval.low), float(interval.high)
 
 
 def shown_steps(steps: int, trained: int) -> list[int]:
-    """Steps worth a table row: 1, 2, 4, 8, 16, …, the trained and the last one."""
+    """Return the steps with a table row: 1, 2, 4, 8, 16, …, the trained and the last one."""
     return sorted({*(2**k for k in range(steps.bit_length())), min(trained, steps), steps})
 
 
 def rows_shown(steps: int, trained: int) -> list[int]:
-    """The rows of those steps in a table of all of them."""
+    """Return the rows of those steps in a table of all of them."""
     return [step - 1 for step in shown_steps(steps, trained)]
 
 
 def share(value: float | None) -> str:
-    """A share as per cent; '–' for none."""
+    """Return a share as per cent; '–' for none."""
     return number(value, ".1%")
 
 
 def number(value: float | None, form: str = ".3g") -> str:
-    """A number in a format; '–' for none, as where a state has diverged."""
+    """Return a number in a format; '–' for none, for example if a state has diverged."""
     return "–" if value is None else format(value, form)
 
 
 def cells(row: Mapping[str, Any], **forms: str) -> list[str]:
-    """Some numbers of a record, each in its format."""
+    """Return some numbers of a record, each in its format."""
     return [number(row[key], form) for key, form in forms.items()]
 
 
 def interval(value: float, count: int) -> str:
-    """The Wilson interval of a share in words."""
+    """Return the Wilson interval of a share in words."""
     low, high = wilson_interval(value, count)
     return f"{100 * low:.1f}–{high:.1%}"
 
 
 def headline(results: Results) -> str:
-    """'exact 94.2 % [92.6, 95.5] of 1000 puzzles at step 8 (trained), …' in one line."""
+    """Return the main result in one line: 'exact 94.2 % [92.6, 95.5] of 1000 puzzles at step 8 (trained), …'."""
     exact, trained = results["exact_by_step"], min(results["trained_steps"], results["steps"])
     low, high = wilson_interval(exact[trained - 1], results["puzzles"])
     unscored = results.get("unscored")
@@ -113,7 +113,7 @@ def headline(results: Results) -> str:
 
 
 def view(table: Table) -> View:
-    """The rows that a table shows, as narrow as its cells: headers break between their words, words where they must."""
+    """Return the shown rows as a table, as narrow as its cells: headers break between words, and words if needed."""
     shown = View(title=Text(table.title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for index, column in enumerate(table.columns):
         width = max(len(text) for text in ("-", *(row[index] for row in table.shown), *str(column).split()))

@@ -1,4 +1,4 @@
-"""From a config to a trainer: `start` makes a new run, `resume` goes on with one; then `Trainer.train` trains."""
+"""Build trainers: `start` makes a new run, `resume` continues one; then `Trainer.train` trains."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ from reason.training.world import World, device_of_process, joined
 
 
 def start(asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_data: bool) -> Trainer:
-    """A new run; `held` (an ExitStack) holds the lock of its folder and the process group.
+    """Make a new run; `held` (an ExitStack) holds the lock of its folder and the process group.
 
-    run: None for runs/NAME-N, NAME that of the config. make_data: take or make a set as data.generate says.
+    run: None for runs/NAME-N, NAME that of the config. make_data: find or make the set as data.generate says.
     """
     asked = with_published(asked) if make_data else asked
     if run is not None:
@@ -76,7 +76,7 @@ def start(asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_d
 
 
 def resume(run: Path, changes: Changes, held: contextlib.ExitStack) -> Trainer:
-    """A run at its newest checkpoint; `changes` are settings that may change, and they stay."""
+    """Load a run at its newest checkpoint; `changes` are settings that may change, and they are stored."""
     fixed = [key for key in changes if not has_mark(key, Mark.RESUMABLE)]
     if fixed:
         raise ConfigError(
@@ -111,13 +111,13 @@ def resume(run: Path, changes: Changes, held: contextlib.ExitStack) -> Trainer:
 
 
 def _world(config: Config, held: contextlib.ExitStack) -> tuple[Config, World]:
-    """The config with this process's device, and the processes."""
+    """Return the config with this process's device, and the World of processes."""
     config = derive(config, {"device": device_of_process(config.device)})
     return config, held.enter_context(joined(pick_device(config.device)))
 
 
 def _newest(run: Path, world: World) -> Path | None:
-    """The checkpoint to resume from, the same in every process; None if training ended before its first."""
+    """Return the checkpoint to resume from, equal in every process; None if training ended before the first."""
     folder = next(readable(run), None) if world.first else None
     folder = Path(name) if (name := world.tell(str(folder or ""))) else None
     if folder is None and checkpoints(run):
@@ -130,7 +130,7 @@ def _newest(run: Path, world: World) -> Path | None:
 
 
 def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | None = None) -> Trainer:
-    """Check the config against sets and machine, resolve what it leaves open; a trainer before its first step."""
+    """Check the config against the data sets and the hardware, resolve every `auto`, return a Trainer at step 0."""
     world = world or World()
     batch_size, shapes = config.training.batch_size, [part.shape for part in data.parts]
     if batch_size % world.size:
@@ -159,7 +159,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
 
 
 def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reasoner, list[str]]:
-    """The model with its first weights, of config.seed or config.init_from, and what the latter says."""
+    """Return the model with initial weights, from config.seed or config.init_from, and the warm start's messages."""
     torch.manual_seed(seeds(config.seed)[0])
     model = build_model(config.model, data.shape, *dtypes(config.training.precision, data.device))
     for part in data.parts:
@@ -176,7 +176,7 @@ def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reaso
     before = read_config(source / "config.json").model.constraints(read_shape(source))
     now = config.model.constraints(data.shape)
     folder = chosen_checkpoint(source, "newest")
-    weights = load_weights(folder, which_weights(folder, "auto"))  # those that evaluation reads (ours)
+    weights = load_weights(folder, which_weights(folder, "auto"))  # those that evaluation uses (ours)
     if before != now:
         weights = moved(weights, model.state_dict(), before, now)
     fix = "give the model the settings and the kind of data set of that run"

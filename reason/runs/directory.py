@@ -38,16 +38,16 @@ from reason.training.precision import dtypes
 from reason.version import __version__
 
 ROOT = Path("runs")
-PACKED = ".tar.gz"  # ends the name of a run in one file
+PACKED = ".tar.gz"  # ends the name of an archive of a run
 
 
 def is_archive(name: str | Path) -> bool:
-    """Whether the name is that of an archive of a run."""
+    """Return whether the name is that of an archive of a run."""
     return str(name).endswith(PACKED)
 
 
 def next_run(name: str) -> Path:
-    """The folder runs/NAME-N with the smallest N ≥ 1 above every one that is there."""
+    """Return the folder runs/NAME-N with the smallest N ≥ 1 above every existing one."""
     numbered = re.compile(rf"{re.escape(plain_name(name, 'name'))}-([0-9]{{1,9}})")
     taken = [int(match[1]) for path in ROOT.glob("*") if (match := numbered.fullmatch(path.name))]
     return ROOT / f"{name}-{max(taken, default=0) + 1}"
@@ -66,7 +66,7 @@ def locked(run: Path) -> AbstractContextManager[Any]:
 
 
 def run_and_config(name: Path | str) -> tuple[Path, Config]:
-    """The folder and the config of a run, of its archive, unpacked, or of a model of the package or of the hub."""
+    """Return folder and config of a run, an archive (unpacked), or a model of the package or of the hub."""
     run = extension("export", "hub").fetched(name) if str(name).startswith("hf:") else find_run(name)
     if is_archive(run):
         run = extension("pack", "archive").unpacked(run, None)
@@ -74,7 +74,7 @@ def run_and_config(name: Path | str) -> tuple[Path, Config]:
 
 
 def newest_run() -> Path:
-    """The run under runs/ whose checkpoint was written last, best one past step 0; ConfigError: there is none."""
+    """Return the run in runs/ with the latest checkpoint, preferably past step 0. Raises ConfigError without one."""
     runs = (run for run in ROOT.glob("*") if (run / "config.json").exists())
     candidates = [(step_of(folder) > 0, folder.stat().st_mtime, run) for run in runs for folder in checkpoints(run)]
     if not candidates:
@@ -91,9 +91,9 @@ def create_run(
     fingerprints: dict[str, str] | None = None,
     imports: Sequence[str] | None = None,
 ) -> None:
-    """Write config.json into a run's folder: all that evaluation and resume need to know, in one rename.
+    """Write config.json to a run's folder in one rename: everything that evaluation and resume need.
 
-    `fingerprints` are those of the splits that training reads.
+    `fingerprints` are those of the splits that training uses.
     """
     run.mkdir(parents=True, exist_ok=True)
     record = {
@@ -121,7 +121,7 @@ def _write_record(run: Path, record: dict[str, Any]) -> None:
 
 
 def refuse_existing(run: Path) -> None:
-    """Raises ConfigError where `run` holds a run; one that failed before its first checkpoint is begun again."""
+    """Raise ConfigError if `run` holds a run; one that failed before its first checkpoint may start again."""
     if checkpoints(run) or read_metrics(run):
         raise ConfigError(f"{run} already holds a run: type --resume to go on with it, or another run=DIR")
     if run.exists() and not run.is_dir():
@@ -129,7 +129,7 @@ def refuse_existing(run: Path) -> None:
 
 
 class TrainedRun(NamedTuple):
-    """A run, read for evaluation."""
+    """A run, loaded for evaluation."""
 
     step: int  # optimizer steps of the checkpoint
     weights: str  # "ema" or "raw"
@@ -137,7 +137,7 @@ class TrainedRun(NamedTuple):
 
 
 def load_run(run: Path, device: torch.device, config: Config, weights: str = "auto") -> TrainedRun:
-    """A run's newest complete checkpoint, or its best, as a model on `device`, which an accelerator may compute.
+    """Load a run's newest complete checkpoint, or its best, as a model on `device`, perhaps with an accelerator.
 
     `config` is the run's, perhaps overridden.
     """
@@ -153,7 +153,7 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
 
 
 def accept_shape(model: Reasoner, shape: Shape, directory: Path | str, run: Path) -> None:
-    """Let the model of a run accept the puzzle shape of another set, or raise ConfigError where it cannot read them."""
+    """Let the model of a run accept the puzzle shape of another set, or raise ConfigError if it cannot."""
     if not model.reads(shape):
         raise ConfigError(
             f"{directory} has {shape.difference(model.shape)} ({run}): name a set of its shape with data=DIR"
@@ -162,7 +162,7 @@ def accept_shape(model: Reasoner, shape: Shape, directory: Path | str, run: Path
 
 
 def chosen_checkpoint(run: Path, which: str) -> Path:
-    """The newest whole checkpoint of a run, or its best; ConfigError where there is none."""
+    """Return the newest whole checkpoint of a run, or its best. Raises ConfigError if there is none."""
     if which == "best" and (best := best_checkpoint(run)) is None:
         why = "the set had no validation split to choose it by"
         raise ConfigError(f"evaluation.checkpoint=best: {run} has none, {why}; type evaluation.checkpoint=newest")
@@ -173,7 +173,7 @@ def chosen_checkpoint(run: Path, which: str) -> Path:
 
 
 def which_weights(folder: Path, asked: str) -> str:
-    """ "ema" or "raw": the weights of a checkpoint that are read; "auto" asks for the average where there is one."""
+    """Return "ema" or "raw", the weights of a checkpoint to load; "auto" selects the average if there is one."""
     exported = saved_state(folder).get("exported") == "ema"  # an exported checkpoint holds only its average
     has = {"ema": exported or (folder / "ema.safetensors").exists(), "raw": not exported}
     which = ("ema" if has["ema"] else "raw") if asked == "auto" else asked
@@ -183,7 +183,7 @@ def which_weights(folder: Path, asked: str) -> str:
 
 
 def read_shape(run: Path) -> Shape:
-    """The puzzle shape that a run was built for; ConfigError where config.json holds none."""
+    """Return the puzzle shape that a run was built for. Raises ConfigError if config.json holds none."""
     try:
         return Shape.model_validate(read_record(run)["shape"])
     except ValidationError as error:
@@ -192,8 +192,8 @@ def read_shape(run: Path) -> Shape:
 
 
 def read_record(run: Path) -> dict[str, Any]:
-    """The contents of config.json, which `create_run` wrote; ConfigError where the folder holds no run."""
-    read_config(run / "config.json")  # says what is wrong where the folder is not a run
+    """Return the contents of config.json from `create_run`. Raises ConfigError if the folder holds no run."""
+    read_config(run / "config.json")  # raises the error if the folder is not a run
     record = read_json(run / "config.json")
     if not {"shape", "task", "training_set"} <= record.keys() or not isinstance(record["task"], dict):
         raise ConfigError(f"{run / 'config.json'} lacks shape, task or training_set; put the file back")

@@ -37,7 +37,7 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
 
     If the run was trained on several sets, the first is evaluated, unless the config names another.
     Evaluations of a model of the package are written below runs/NAME.
-    Under torchrun each process reads its portion of the puzzles; the first writes, and the others' results are empty.
+    Under torchrun each process evaluates its portion of the puzzles; the first writes, the others return nothing.
 
     Raises:
         ConfigError, DatasetError: the run, the set or a setting does not fit.
@@ -84,7 +84,7 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
         before = str(read_json(folder / "results.json")["dataset"])
     if Path(before).resolve() != Path(directory).resolve():
         raise ConfigError(f"{folder} holds an evaluation on {before}; type name=NAME for this one, on {directory}")
-    folder.parent.mkdir(parents=True, exist_ok=True)  # fails before the work where nothing can be written
+    folder.parent.mkdir(parents=True, exist_ok=True)  # fails before the work if nothing can be written
     with joined(device) as world:
         share = -(-min(len(data), settings.limit or len(data)) // world.size)
         config, reasons = resolve_reading(config, data.shape, device, share, steps)
@@ -130,7 +130,7 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
 
 
 def _notices(evaluator: Evaluator, config: Config, changes: Changes, share_of_start: float) -> Iterator[str]:
-    """What a reader of the results should know; share_of_start: of the initial weights in the averaged ones."""
+    """Yield notices about the results; share_of_start: share of the initial weights in the averaged ones."""
     directory, *others = config.data.directories
     if others:
         yield f"read on {directory}; the run was trained on {', '.join(others)} as well: data=DIR"
@@ -144,7 +144,7 @@ def _notices(evaluator: Evaluator, config: Config, changes: Changes, share_of_st
 
 
 def _written_to(run: Path) -> Path:
-    """The folder below which evaluations are written: the run's own; for a model of the package, runs/NAME."""
+    """Return the folder for evaluations: the run's own; for a model of the package, runs/NAME."""
     folder = ROOT / run.name if run.parent == FOLDER else run
     if folder != run and (folder / "config.json").exists():
         raise ConfigError(f"evaluations of the model {run.name} are written to {folder}, which is a run: move it away")
@@ -152,7 +152,7 @@ def _written_to(run: Path) -> Path:
 
 
 def _refuse_other_family(directory: str, read: Mapping[str, Any], trained: Mapping[str, Any], run: Path) -> None:
-    """Raises ConfigError if the set has another puzzle family than the training set."""
+    """Raise ConfigError if the set has another puzzle family than the training set."""
     for key in ("name", "causal"):
         was, now = trained.get(key), read.get(key)
         if trained and read and was != now:
@@ -160,7 +160,7 @@ def _refuse_other_family(directory: str, read: Mapping[str, Any], trained: Mappi
 
 
 def _refuse_other_names(directory: str, own: Config, run: Path) -> None:
-    """Raises ConfigError where the puzzle identifiers of a set have other names than those of the run's own set."""
+    """Raise ConfigError if the puzzle identifiers of a set have other names than those of the run's training set."""
     known = next(iter(own.data.directories), directory)
     names, own_names = (Path(of) / "identifiers.json" for of in (directory, known))
     if names.is_file() and own_names.is_file() and read_json(names) != read_json(own_names):
@@ -171,12 +171,12 @@ def _refuse_other_names(directory: str, own: Config, run: Path) -> None:
 
 
 def _default_name(directory: str, steps: int, config: Config, changes: Changes) -> str:
-    """SET-SPLIT-T16 and the other changed settings, so that two evaluations of a run do not overwrite each other.
+    """Return SET-SPLIT-T16 and the other changed settings, so that evaluations of a run do not overwrite each other.
 
     The section of a setting is omitted if the setting's name is unique among the settings that evaluation accepts.
 
     Raises:
-        ConfigError: that is no folder's name.
+        ConfigError: that is not a valid folder name.
     """
     named = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
     known = [key.rpartition(".")[2] for key in leaves(config.model_dump()) if has_mark(key, Mark.READABLE)]

@@ -21,9 +21,9 @@ LISTING = ".written.json"
 
 @contextlib.contextmanager
 def new_path(out: Path, fix: str) -> Iterator[Path]:
-    """A path of the same name in a scratch folder; what the block leaves there becomes `out` when it ends well.
+    """Yield a path of the same name in a scratch folder; if the block succeeds, its content becomes `out`.
 
-    Where `out` is there already, a ConfigError ends with `fix`.
+    Raises ConfigError, whose text ends with `fix`, if `out` exists.
     """
     place = Path(os.path.abspath(out))  # ".." does not name a file
     if os.path.lexists(place):
@@ -35,10 +35,10 @@ def new_path(out: Path, fix: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def replaced_folder(folder: Path, what: str) -> Iterator[Path]:
-    """A scratch folder that takes the place of `folder` when the block ends well; `what` it is, in words.
+    """Yield a scratch folder that replaces `folder` if the block succeeds; `what`: its description in words.
 
     Raises:
-        ConfigError: `folder` holds files that were not written so.
+        ConfigError: `folder` holds files that this function did not write.
     """
     refuse_other_files(folder, what)
     folder = Path(os.path.abspath(folder))  # "." cannot be renamed
@@ -53,7 +53,7 @@ def replaced_folder(folder: Path, what: str) -> Iterator[Path]:
 
 
 def refuse_other_files(folder: Path, what: str) -> None:
-    """Raises ConfigError where `folder` is there and holds anything but what `replaced_folder` wrote."""
+    """Raise ConfigError if `folder` holds anything that `replaced_folder` did not write."""
     if not os.path.lexists(folder):
         return
     if folder.is_symlink() or not folder.is_dir():
@@ -65,7 +65,7 @@ def refuse_other_files(folder: Path, what: str) -> None:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """Every file below a folder, and every link."""
+    """Yield every file below a folder, and every link."""
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not path.is_dir():
             yield path.relative_to(folder).as_posix()
@@ -79,7 +79,7 @@ def _written(folder: Path) -> set[str]:
 
 
 def plain_name(name: str, what: str) -> str:
-    """The name; ConfigError where it is empty, hidden or too long, or a way out of the folder that it is in."""
+    """Return the name. Raises ConfigError if it is empty, hidden or too long, or has a path separator."""
     too_long = len(os.fsencode(name)) > 200  # files next to it have longer names
     if not name or name.startswith(".") or "/" in name or os.sep in name or too_long or has_controls(name):
         raise ConfigError(f"{what}={printable(name[:200])} is not a plain folder name")

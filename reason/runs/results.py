@@ -1,4 +1,4 @@
-"""What evaluations and trainings have written: results.json that anyone may have changed, the training curve."""
+"""Files of evaluations and trainings: results.json (untrusted) and the training curve."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reason.pretrained import FOLDER, pretrained_models
 from reason.report.measures import MEASURES
 from reason.training.log import read_metrics
 
-LINES = 1000  # of a curve; of a longer one every so many
+LINES = 1000  # of a curve; a longer one is thinned out
 TRAINING, MONITOR = ("loss", "exact", "cell"), ("monitor/exact", "monitor/cell")
 Text = Annotated[str, AfterValidator(printable)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -55,7 +55,7 @@ class Compared(BaseModel):
 
 
 def compared(results: Any) -> dict[str, Any]:
-    """Those fields of what a results.json holds, texts on one line; ConfigError where one is missing or wrong."""
+    """Return these fields of a results.json, texts on one line. Raises ConfigError if one is missing or wrong."""
     try:
         read = Compared.model_validate(results)
     except ValidationError as error:
@@ -66,9 +66,9 @@ def compared(results: Any) -> dict[str, Any]:
 
 
 def settings_of(run: Path, results: dict[str, Any]) -> dict[str, Any]:
-    """{"section.key": value} that an evaluation had: of its run's config.json, with what was changed on top.
+    """Return an evaluation's {"section.key": value}: its run's config.json, overridden by its own changes.
 
-    A model of the package has its config there. Empty without one: the file may be of another version, or of anyone.
+    A model of the package has its config there. Empty without a valid config, since the file is untrusted.
     """
     if not (run / "config.json").exists() and run.name in pretrained_models():
         run = FOLDER / run.name
@@ -80,7 +80,7 @@ def settings_of(run: Path, results: dict[str, Any]) -> dict[str, Any]:
 
 
 def training_curve(run: Path) -> dict[str, list[list[float]]]:
-    """{"loss": [[step, value], …], "exact": …, "monitor/exact": …} of metrics.jsonl, only finite numbers."""
+    """Return {"loss": [[step, value], …], "exact": …, "monitor/exact": …} of metrics.jsonl, only finite numbers."""
     curves: dict[str, list[list[float]]] = {}
     for line in read_metrics(run):
         if is_number(line["step"]):
@@ -91,5 +91,5 @@ def training_curve(run: Path) -> dict[str, list[list[float]]]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a finite number, of a size that a float has."""
+    """Return whether it is a finite number in the range of a float."""
     return isinstance(value, int | float) and abs(value) <= sys.float_info.max

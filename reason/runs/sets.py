@@ -1,4 +1,4 @@
-"""The sets that a run trains on: made where they are missing, read, and identified by their SHA-256."""
+"""The sets that a run trains on: made if they are missing, loaded, and identified by their SHA-256."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from reason.training.loop import Trainer
 
 
 def names_presets_own_set(config: Config) -> bool:
-    """Whether the config's set is the one that its preset makes, so that it can be made anew anywhere."""
+    """Return whether the config's set is the one that its preset makes, so that any machine can make it."""
     own = PRESETS[config.name].config().data if config.name in PRESETS else None
     return own is not None and (own.directory, own.generate) == (config.data.directory, config.data.generate)
 
 
 def with_published(config: Config) -> Config:
-    """The config on the published set where its folder is there: a set, or train.csv (`train` rows) and test.csv."""
+    """Use the published set if its folder exists: a set, or train.csv (`train` rows) and test.csv."""
     made = config.data.generate
     if "published" not in made:
         return config
@@ -42,7 +42,7 @@ def with_published(config: Config) -> Config:
 
 
 def make_data_once(config: Config) -> None:
-    """Make the set that a preset names, where it is not there yet, saying how."""
+    """Make the set that a preset names if it does not exist, and print the command."""
     directories, commands = config.data.directories, config.data.commands
     for number, directory in enumerate(directories):
         if Path(directory).exists() and any(Path(directory).iterdir()):
@@ -63,7 +63,7 @@ def make_data_once(config: Config) -> None:
 
 
 def require_set(config: Config, directory: str) -> None:
-    """Raises ConfigError with the command that makes a missing set, where the config says how its own was made."""
+    """Raise ConfigError for a missing set, with the command that makes it if the config has one."""
     commands, folders = config.data.commands, config.data.directories
     if commands and not Path(directory).is_dir():
         number = folders.index(directory) if directory in folders else 0
@@ -73,18 +73,18 @@ def require_set(config: Config, directory: str) -> None:
 
 
 def load_training_set(config: Config, device: torch.device) -> TrainingSets:
-    """The train splits on the device; ConfigError or DatasetError where one cannot be learned from."""
+    """Load the train splits to the device. Raises ConfigError or DatasetError if one is unusable for training."""
     if config.data.directory is None:
         raise ConfigError("the run names no data set of its own; type data=DIR")
     for directory in config.data.directories:
         require_set(config, directory)
-        check_splits(directory)  # that of the test is read after the training only
+        check_splits(directory)  # the test split is loaded only after training
     parts = [PuzzleData(directory, "train", device, config.data.marks) for directory in config.data.directories]
     for data in parts:
         if data.groups == 0:
             there = ", ".join(splits_of(data.directory))
             raise ConfigError(f"{data.directory} has an empty train split (splits: {there})")
-        # The first examples are enough of almost every set; a large one is read to its end only if these score nothing.
+        # The first examples suffice for almost every set; a large one is searched further only if these score nothing.
         if not any(len(data.scored_examples(count)) for count in (min(len(data), AT_ONCE), len(data))):
             raise ConfigError(
                 f"{data.directory}: no label of the train split is scored (each is {IGNORE} or ignore_label_id "
@@ -99,7 +99,7 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
 
 
 def refuse_unread(config: Config, data: PuzzleData) -> None:
-    """Raises ConfigError where the model cannot read a set: the meaning of its labels, its identifiers, its marks."""
+    """Raise ConfigError if the model cannot use a set: the meaning of its labels, its identifiers, its marks."""
     causal = bool(data.metadata.task.get("causal"))
     labels = f"{data.directory}, whose labels are {'the token after each cell' if causal else 'in place'},"
     what = "a causal model" if causal else "a model that sees all cells at once"
@@ -115,7 +115,7 @@ def refuse_unread(config: Config, data: PuzzleData) -> None:
 
 
 def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:
-    """The validation splits, which choose the best checkpoint, on the device; none where a set has none."""
+    """Load the validation splits, which choose the best checkpoint, to the device; none if a set has none."""
     puzzles = config.training.monitor.puzzles
     sets_watched = [data for data in sets.parts if puzzles and "validation" in splits_of(data.directory)]
     splits = [PuzzleData(data.directory, "validation", data.device) for data in sets_watched]
@@ -123,7 +123,7 @@ def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:
 
 
 def fingerprints(trainer: Trainer) -> dict[str, str]:
-    """SHA-256 of what a training reads, each train split and each that chooses the best checkpoint.
+    """Return the SHA-256 of each split that training uses: train splits and those that choose the best checkpoint.
 
     By their names: "train", "train 2" of a second set, "validation".
     """
@@ -135,7 +135,7 @@ def fingerprints(trainer: Trainer) -> dict[str, str]:
 
 
 def refuse_other_set(trainer: Trainer, recorded: object) -> None:
-    """Raises ConfigError where a number that training reads is not that of the set which the run was started with."""
+    """Raise ConfigError if a split of the training differs from that of the run's start."""
     present = fingerprints(trainer)
     if present == recorded:
         return

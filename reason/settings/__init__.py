@@ -1,1 +1,1 @@
-"""What a section of a config is: its base class, schedules, the settings of the rollout."""
+"""Config sections: the base class, schedules, and the settings of the rollout."""

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from reason.errors import ConfigError
 
-PLAIN = r"^\w[\w.-]{0,99}$"  # the name of a folder, and no way out of it
+PLAIN = r"^\w[\w.-]{0,99}$"  # a plain folder name without path separators
 
 
 class Mark(Enum):
@@ -36,7 +36,7 @@ class When:
         self.setting, self.values = setting, values
 
     def holds(self, section: BaseConfig) -> bool:
-        """Whether the setting has an effect."""
+        """Return whether the setting has an effect."""
         return getattr(section, self.setting) in self.values
 
 
@@ -61,7 +61,7 @@ class BaseConfig(BaseModel):
 
     @classmethod
     def settings(cls) -> Mapping[str, FieldInfo]:
-        """Every setting by its name."""
+        """Return every setting by its name."""
         return cls.model_fields
 
     @property
@@ -75,25 +75,25 @@ class BaseConfig(BaseModel):
 
 
 class TabledConfig(BaseConfig):
-    """A section some of whose settings are the entries of a table, to which extensions and own files may add."""
+    """A section some of whose settings are the entries of a table, to which extensions and user files may add."""
 
     model_config = ConfigDict(extra="allow")
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """The value of a setting of the table."""
+            """Return the value of a setting of the table."""
 
     entries: ClassVar[Mapping[str, Any]]  # the table
 
     @classmethod
     def fields_of(cls, name: str, entry: Any) -> dict[str, tuple[Any, Any]]:
-        """The settings of one entry: type, and Field or default."""
+        """Return the settings of one entry: type, and Field or default."""
         raise NotImplementedError
 
     @classmethod
     def settings(cls) -> dict[str, FieldInfo]:
-        """The settings of the class, then those of the table as it is now."""
+        """Return the settings of the class, then those of the table as it is now."""
         return {**cls.model_fields, **_tabled(cls, tuple(cls.entries.items())).model_fields}
 
     @model_validator(mode="before")
@@ -110,7 +110,7 @@ class TabledConfig(BaseConfig):
 
 @lru_cache
 def _tabled(section: type[TabledConfig], entries: tuple[tuple[str, Any], ...]) -> type[BaseConfig]:
-    """The settings of a table's entries as a section; making them takes milliseconds."""
+    """Return the settings of a table's entries as a section; making them takes milliseconds."""
     fields: dict[str, Any] = {}
     for entry in entries:
         fields |= section.fields_of(*entry)
@@ -118,7 +118,7 @@ def _tabled(section: type[TabledConfig], entries: tuple[tuple[str, Any], ...]) -
 
 
 def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """{"section.key": value} for every leaf of a config's tree."""
+    """Return {"section.key": value} for every leaf of a config's tree."""
     flat: dict[str, Any] = {}
     for key, value in tree.items():
         flat |= leaves(value, f"{prefix}{key}.") if isinstance(value, dict) and value else {f"{prefix}{key}": value}

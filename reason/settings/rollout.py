@@ -12,7 +12,7 @@ Halting = Literal["bce", "q-learning", "none"]
 
 
 class LoopsConfig(BaseConfig):
-    """T: how often the model steps in one backward pass, and which of those steps are read out."""
+    """T: the number of model steps in one backward pass, and which of these steps are read out."""
 
     count: int = Field(1, ge=1, le=10_000, description="T")
     supervision: Literal["terminal", "per-loop"] = Field(
@@ -21,11 +21,11 @@ class LoopsConfig(BaseConfig):
 
     @property
     def several(self) -> str | None:
-        """The setting by which T may be above 1; None: it is 1."""
+        """Return the setting that allows T > 1, or None if T is 1."""
         return f"count={self.count}" if self.count > 1 else None
 
     def draw(self, seed: int, index: int, step: int) -> int:
-        """T of backward pass number `index`, in optimizer step `step`, both counted from 0."""
+        """Return T of backward pass number `index`, in optimizer step `step`, both counted from 0."""
         return self.count
 
     @property
@@ -77,7 +77,7 @@ class RolloutConfig(TabledConfig):
 
     @classmethod
     def fields_of(cls, name: str, section: type[BaseConfig]) -> dict[str, tuple[Any, Any]]:
-        """The section as one setting."""
+        """Return the section as one setting."""
         return {name: (section, section())}
 
     @model_validator(mode="after")

@@ -17,7 +17,7 @@ DECAYS = When("kind", "cosine", "exponential")
 class ScheduleConfig(BaseConfig):
     """A factor by step: linear warm-up, a decay from 1 to `min_ratio`, then the factors of `points`.
 
-    Positions are shares of the run: 0.5 is its middle.
+    Positions are fractions of the run: 0.5 is its middle.
     """
 
     kind: Literal["constant", "cosine", "exponential"] = Field(
@@ -41,7 +41,7 @@ class ScheduleConfig(BaseConfig):
         return self
 
     def factor(self, step: int, steps: int) -> float:
-        """The factor at optimizer step `step` (from 0) of a run of `steps`."""
+        """Return the factor at optimizer step `step` (from 0) of a run of `steps`."""
         rise = (step + 1) / self.warmup_steps if step < self.warmup_steps else 1.0
         return rise * self._descent(step, steps)
 

@@ -13,27 +13,27 @@ from reason.nn.dtypes import Dtypes
 from reason.plugins import installed
 from reason.training.precision import bfloat16_is_faster
 
-UNROLLED = 32  # sums of fewer numbers are written out on a GPU, 1.75 × as fast (docs/log/performance.md)
-GRAPHS = 64  # of one function: puzzle sizes × kinds of call (with and without gradient, of a full and of a last batch)
+UNROLLED = 32  # shorter sums are unrolled on a GPU, 1.75 × as fast (docs/log/performance.md)
+GRAPHS = 64  # per function: puzzle sizes × kinds of call (with and without gradient, full and last batch)
 
 
 class Accelerator(NamedTuple):
-    """Other code for the supervision steps of a model."""
+    """Faster code for the supervision steps of a model."""
 
     lacks: Callable[[ModelConfig, Dtypes, torch.device], str | None]  # why it cannot compute this model; None: it can
     install: Callable[[Reasoner], None]  # into a built model: `RecursiveModel.stepper`, so nothing is left to compile
 
 
-ACCELERATORS: dict[str, Accelerator] = {}  # by name; extensions fill it; the first that can compute a model does
+ACCELERATORS: dict[str, Accelerator] = {}  # by name; extensions fill it; the first that can compute a model is used
 
 
 def fused(config: ModelConfig) -> bool | str:
-    """The setting `model.fused`: true, false or auto; false where a family has no such setting."""
+    """Return the setting `model.fused`: true, false or auto; false if the family has no such setting."""
     return getattr(config, "fused", False)
 
 
 def accelerator(config: ModelConfig, computed: Dtypes, device: torch.device) -> Accelerator | None:
-    """The accelerator of a model, or None. auto: in float32, and in bfloat16 where that is the faster type.
+    """Return the accelerator of a model, or None. auto: in float32, and in bfloat16 if that is the faster type.
 
     `true` recorded on another machine applies if this machine supports it.
     """
@@ -44,7 +44,7 @@ def accelerator(config: ModelConfig, computed: Dtypes, device: torch.device) -> 
 
 
 def lacking(config: ModelConfig, computed: Dtypes, device: torch.device) -> str:
-    """The reasons why no accelerator computes the model."""
+    """Return the reasons why no accelerator computes the model."""
     reasons = [each.lacks(config, computed, device) for each in ACCELERATORS.values()]
     return "; ".join(filter(None, reasons)) or f"kernels are an extension; {installed()}"
 
@@ -56,7 +56,7 @@ def accelerate(model: Reasoner, config: ModelConfig, computed: Dtypes, device: t
 
 
 def inductor_works(device: torch.device) -> bool:
-    """Can torch.compile generate code here? Asked with the smallest function that needs some."""
+    """Return whether torch.compile can generate code here, by compiling a minimal function."""
     try:
         torch.compile(torch.sin, dynamic=False)(torch.ones(2, device=device))
     except Exception:  # no compiler, no headers, no Triton: each has its own
@@ -65,9 +65,9 @@ def inductor_works(device: torch.device) -> bool:
 
 
 def compile_networks(model: Reasoner, backend: str = "inductor", setting: str = "training.compile") -> None:
-    """Compile every network call, in place, which `setting` asks for. A graph break is an error (fullgraph).
+    """Compile every network call in place, as `setting` requests. A graph break is an error (fullgraph).
 
-    On a CPU where bfloat16 is not faster, products are in float32.
+    Products are in float32 on a CPU on which bfloat16 is not faster.
     """
     device = next(model.parameters()).device
     if backend == "inductor" and not inductor_works(device):

@@ -1,4 +1,4 @@
-"""What `auto` means: rules by device, size and mixer, applied once before the first step; config.json records them."""
+"""Resolution of `auto` by device, size and mixer, once before the first step; config.json records the result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reason.models.base import Shape
 from reason.training.accelerate import accelerator, fused, inductor_works, lacking
 from reason.training.precision import dtypes
 
-# Numbers that layers write in a whole training, from which compiling (half a minute to a minute) is repaid at 1.2 × the
+# Numbers that layers write in a training from which compiling (half a minute to a minute) is worth it at 1.2 × the
 # speed: a core writes some 25 million a second in eager mode, forward and backward, so this is about four minutes.
 LONG = {"cpu": 6e9, "cuda": 6e11}
 
@@ -19,16 +19,16 @@ AUTO = ("model.fused", "training.compile")
 
 
 def choices(config: Config) -> Changes:
-    """The settings that can be `auto`, as far as the config has them."""
+    """Return the settings that can be `auto`, as far as the config has them."""
     values = leaves(config.model_dump(mode="json"))
     return {key: values[key] for key in AUTO if key in values}
 
 
 def resolve(config: Config, shapes: list[Shape], device: torch.device) -> tuple[Config, list[str]]:
-    """Choose `model.fused` and `training.compile` where the config leaves them open; messages about the choice.
+    """Choose `model.fused` and `training.compile` if they are auto; return the config and messages about the choice.
 
-    model.fused: true where an accelerator computes the steps; elsewhere it stays auto, so that another machine may.
-    training.compile: none where an accelerator does, else inductor for a long training.
+    model.fused: true if an accelerator computes the steps; else it stays auto, so that another machine may use one.
+    training.compile: none if an accelerator computes them, else inductor for a long training.
     """
     training, computed = config.training, dtypes(config.training.precision, device)
     written = max(config.model.written(shape) for shape in shapes) * config.rollout.loops.typical
@@ -45,15 +45,15 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device) -> tuple[
 def resolve_reading(
     config: Config, shape: Shape, device: torch.device, puzzles: int, steps: int
 ) -> tuple[Config, list[str]]:
-    """Choose `evaluation.compile` where it is auto, as `resolve` does for training; a step without gradient is a third.
+    """Choose `evaluation.compile` if it is auto, as `resolve` does; a step without gradient costs a third.
 
-    puzzles: those that this process reads.
+    puzzles: the number that this process evaluates.
     """
     return _compiling(config, "evaluation.compile", steps * puzzles * config.model.written(shape) / 3, device)
 
 
 def _compiling(config: Config, setting: str, written: float, device: torch.device) -> tuple[Config, list[str]]:
-    """Where the setting is auto: none where an accelerator computes or little is written, else inductor."""
+    """Resolve auto: none if an accelerator computes the steps or they write few numbers, else inductor."""
     if leaves(config.model_dump())[setting] != "auto":
         return config, []
     compiled, reasons = "none", []

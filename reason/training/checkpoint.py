@@ -1,7 +1,7 @@
-"""Checkpoints: whole or absent, read without pickle.
+"""Checkpoints: whole or absent, loaded without pickle.
 
 RUN/checkpoints/step-000500/weights.safetensors   parameters and buffers by name
-                            ema.safetensors       averaged parameters, where the run keeps an EMA
+                            ema.safetensors       averaged parameters, if the run keeps an EMA
                             state.safetensors     every other tensor: moments, carry, random states
                             state.json            the nested structure of those tensors, and all numbers
                             manifest.json         SHA-256 of each of these, written last
@@ -40,7 +40,7 @@ _FOLDER = re.compile(r"step-([0-9]{6}|[1-9][0-9]{6,17})")  # one name for each s
 
 
 def saved_state(folder: Path) -> dict[str, Any]:
-    """state.json, its tensors by their keys; without `step`, `config` and `optimizer` where no training is saved."""
+    """Return state.json, its tensors by their keys; no `step`, `config` and `optimizer` if no training is saved."""
     state = read_json(folder / "state.json")
     if not isinstance(state, dict) or not state:
         raise ConfigError("state.json holds no state")
@@ -48,7 +48,7 @@ def saved_state(folder: Path) -> dict[str, Any]:
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -60,7 +60,7 @@ def seal(folder: Path) -> None:
 
 
 def pack(tree: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
-    """The tree with each tensor replaced by its key in `tensors`, ready for JSON. Keys become strings."""
+    """Replace each tensor of a tree by its key in `tensors`, ready for JSON. Keys become strings."""
     if isinstance(tree, Tensor):
         tensors[path] = tree.detach().cpu().clone().contiguous()
         return TENSOR + path
@@ -72,7 +72,7 @@ def pack(tree: Any, tensors: dict[str, Tensor], path: str = "") -> Any:
 
 
 def unpack(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """The inverse of `pack`, except that tuples come back as lists."""
+    """Return the inverse of `pack`, except that tuples come back as lists."""
     if isinstance(tree, str) and tree.startswith(TENSOR):
         return tensors[tree.removeprefix(TENSOR)]
     if isinstance(tree, dict):
@@ -81,13 +81,13 @@ def unpack(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def checkpoints(run: Path) -> list[Path]:
-    """The run's checkpoint folders, oldest first."""
+    """Return the run's checkpoint folders, oldest first."""
     folders = [path for path in run.glob("checkpoints/step-*") if _FOLDER.fullmatch(path.name) and path.is_dir()]
     return sorted(folders, key=step_of)
 
 
 def step_of(folder: Path) -> int:
-    """The optimizer step that a checkpoint folder is named after."""
+    """Return the optimizer step that a checkpoint folder is named after."""
     return int(folder.name.removeprefix("step-"))
 
 
@@ -103,12 +103,12 @@ def save_checkpoint(
     """Write checkpoints/step-NNNNNN in one rename, then drop all but the `keep` newest and the best.
 
     `best` is the best step so far, that of this checkpoint or of an earlier one. Steps beyond this one are dropped too:
-    they are torn, or training would not be at this step again.
+    they are damaged, or training would not be at this step again.
     """
     folder = run / "checkpoints" / f"step-{step:06d}"
-    for leftover in folder.parent.glob(".step-*.partial"):  # by a process that was killed
+    for leftover in folder.parent.glob(".step-*.partial"):  # left by a process that was killed
         shutil.rmtree(leftover, ignore_errors=True)
-    folder.parent.mkdir(exist_ok=True)  # fails where the run's folder was removed
+    folder.parent.mkdir(exist_ok=True)  # fails if the run's folder was removed
     tensors: dict[str, Tensor] = {}
     skeleton = pack(state, tensors)
     with scratch_beside(folder) as scratch:
@@ -116,7 +116,7 @@ def save_checkpoint(
             if named is not None:
                 _save_tensors(named, scratch / f"{name}.safetensors")
         (scratch / "state.json").write_text(json.dumps(skeleton), encoding="utf-8")
-        for path in scratch.glob("*.safetensors"):  # safetensors lets only their owner read them
+        for path in scratch.glob("*.safetensors"):  # safetensors makes them readable only by their owner
             path.chmod((scratch / "state.json").stat().st_mode)
         seal(scratch)
         for path in (*scratch.iterdir(), scratch):
@@ -128,7 +128,7 @@ def save_checkpoint(
     newest = [path for path in folders if step_of(path) <= step][-keep:]
     for old in folders:
         if old not in newest and step_of(old) != best:
-            hidden = old.rename(old.with_name(f".{old.name}.partial"))  # at once: a reader never sees half of it
+            hidden = old.rename(old.with_name(f".{old.name}.partial"))  # in one rename: a reader never sees half of it
             shutil.rmtree(hidden, ignore_errors=True)
     return folder
 
@@ -136,7 +136,7 @@ def save_checkpoint(
 def _save_tensors(tensors: Mapping[str, Tensor], file: Path) -> None:
     try:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, file)
-    except SafetensorError as error:  # how safetensors reports a full disk
+    except SafetensorError as error:  # safetensors reports a full disk with it
         raise OSError(errno.EIO, f"the checkpoint could not be written ({error})", str(file)) from error
 
 
@@ -151,7 +151,7 @@ def _to_disk(path: Path) -> None:
 
 
 def best_checkpoint(run: Path) -> Path | None:
-    """The checkpoint of the highest validation accuracy, which the newest checkpoint names; None without one."""
+    """Return the checkpoint of the highest validation accuracy, which the newest checkpoint names, or None."""
     newest = next(readable(run), None)
     best = None if newest is None else saved_state(newest).get("best")
     folder = next((path for path in checkpoints(run) if best is not None and step_of(path) == best["step"]), None)
@@ -159,7 +159,7 @@ def best_checkpoint(run: Path) -> Path | None:
 
 
 def load_weights(folder: Path, which: str) -> dict[str, Tensor]:
-    """`which` is "raw" or "ema"; averages override raw weights, so buffers are always included."""
+    """Load weights, `which` "raw" or "ema"; averages override raw weights, so buffers are always included."""
     file = folder / "ema.safetensors"  # not in an exported model, whose weights are the averages
     averages = load_file(file) if which == "ema" and file.exists() else {}
     weights = load_file(folder / "weights.safetensors") | averages  # last: it fails if a trainer removed the checkpoint
@@ -170,7 +170,7 @@ def load_weights(folder: Path, which: str) -> dict[str, Tensor]:
 
 
 def first_infinite(tensors: Mapping[str, Tensor]) -> str | None:
-    """The name of the first tensor that holds an infinity or a NaN (this waits for the device once)."""
+    """Return the name of the first tensor that holds an infinity or a NaN (this waits for the device once)."""
     floating = {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point() and tensor.numel()}
     if not floating:
         return None
@@ -185,7 +185,7 @@ def load_into(model: nn.Module, folder: Path, which: str) -> None:
 
 
 def load_fitting(model: nn.Module, weights: Mapping[str, Tensor], source: str, fix: str) -> None:
-    """Weights into a model; ConfigError where names or shapes are not the model's."""
+    """Load weights into a model. Raises ConfigError if names or shapes are not the model's."""
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
@@ -194,7 +194,7 @@ def load_fitting(model: nn.Module, weights: Mapping[str, Tensor], source: str, f
 
 
 def refuse_other_config(saved: dict[str, Any], present: dict[str, Any], folder: Path) -> None:
-    """Raises ConfigError where a setting of a checkpoint's config is another in the present one, and may not be.
+    """Raise ConfigError if a setting that must not change differs between a checkpoint's config and the present one.
 
     A setting that only one of the two has, because of another version, does not count.
     """
@@ -207,7 +207,7 @@ def refuse_other_config(saved: dict[str, Any], present: dict[str, Any], folder: 
 
 
 def readable(run: Path) -> Iterator[Path]:
-    """Checkpoints that are whole and unchanged, newest first; another is passed over with a warning."""
+    """Yield the whole and unchanged checkpoints, newest first; skip others with a warning."""
     for folder in reversed(checkpoints(run)):
         reason = torn(folder)
         if reason is None:
@@ -217,7 +217,7 @@ def readable(run: Path) -> Iterator[Path]:
 
 
 def torn(folder: Path) -> str | None:
-    """What keeps a checkpoint from being the one that was saved, whole; None: nothing."""
+    """Return the damage of a checkpoint, or None if it is whole and unchanged."""
     try:
         sums = read_json(folder / MANIFEST)  # {file: its SHA-256}
         if not isinstance(sums, dict) or not set(NEEDED) <= sums.keys() <= set(FILES):

@@ -16,7 +16,7 @@ _PRODUCTS: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
 
 
 def pick_device(name: str) -> torch.device:
-    """The device that `name` means; auto: CUDA, else Apple's GPU, else the CPU; ConfigError where it is not there."""
+    """Return the device `name`; auto: CUDA, else Apple's GPU, else the CPU. Raises ConfigError if it is missing."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     device = torch.device(name)
@@ -29,10 +29,10 @@ def pick_device(name: str) -> torch.device:
 
 
 def float32_by_onednn() -> None:
-    """Have oneDNN compute this process's float32 matrix products on the CPU instead of MKL.
+    """Use oneDNN instead of MKL for this process's float32 matrix products on the CPU.
 
     On AMD's AVX-512 its kernels are 1.1 to 1.4 times as fast. torch reaches them through the setting that allows
-    products in bf16, which oneDNN rounds to on CPUs with AMX: where a product comes out rounded, MKL stays.
+    products in bf16, which oneDNN rounds to on CPUs with AMX: if a product is rounded, MKL stays.
     """
     if _exact_by_onednn():
         _PRODUCTS.fp32_precision = "bf16"
@@ -40,7 +40,7 @@ def float32_by_onednn() -> None:
 
 @functools.cache
 def _exact_by_onednn() -> bool:
-    """Does oneDNN use factors beyond bf16 and TF32? Asked forward and transposed, small and large."""
+    """Return whether oneDNN keeps more precision than bf16 and TF32, for forward, transposed, small and large."""
     if not torch.backends.mkldnn.is_available():
         return False
     with own_float32():
@@ -55,7 +55,7 @@ def _exact_by_onednn() -> bool:
 
 @contextlib.contextmanager
 def own_float32(as_torch: bool = False) -> Iterator[None]:
-    """What is set for float32 products in the block is undone after it; `as_torch`: it begins as torch's default."""
+    """Restore the setting of float32 products after the block; `as_torch`: begin with torch's default."""
     before = _PRODUCTS.fp32_precision
     if as_torch:
         _PRODUCTS.fp32_precision = "ieee"
@@ -66,7 +66,7 @@ def own_float32(as_torch: bool = False) -> Iterator[None]:
 
 
 def peak_memory(device: torch.device) -> int | None:
-    """Peak bytes of this process: on CUDA of tensors, on a CPU resident; None where the platform has no such count."""
+    """Return this process's peak bytes: tensors on CUDA, resident on a CPU; None if the platform has no such count."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if device.type == "mps":

@@ -19,14 +19,14 @@ class EmaConfig(BaseConfig):
     warmup: bool = Field(False, description="decay min(r, (1 + t)/(10 + t)), which short runs need")
 
     def of_start(self, steps: int) -> float:
-        """The share that the initial weights have in the average after so many optimizer steps."""
+        """Return the share of the initial weights in the average after `steps` optimizer steps."""
         return 0 if self.warmup or self.decay is None else self.decay**steps
 
 
 class Ema:
     """avg ← r·avg + (1 − r)·weights after every optimizer step, from the initial weights on (TRM).
 
-    The puzzle embeddings are excluded, as in the authors' code, where they are a buffer.
+    The puzzle embeddings are excluded, as in the authors' code, which holds them in a buffer.
     """
 
     def __init__(self, model: nn.Module, config: EmaConfig):
@@ -41,13 +41,13 @@ class Ema:
 
     @torch.no_grad()
     def update(self, rate: float | Tensor) -> None:
-        """Move the averages by a share `rate` towards the weights."""
+        """Move the averages towards the weights by the factor `rate`."""
         weights = [rate] * len(self._average) if isinstance(rate, Tensor) else rate
         torch._foreach_lerp_([*self._average.values()], [*self._source.values()], weights)
 
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:
-        """Swap the averages in for the weights within the block, and the weights back after it, bit for bit."""
+        """Replace the weights by the averages within the block, and restore them after it, bit for bit."""
         weights = [*self._source.values()]
         before = [weight.clone() for weight in weights]
         torch._foreach_copy_(weights, [*self._average.values()])
@@ -57,7 +57,7 @@ class Ema:
             torch._foreach_copy_(weights, before)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The averaged weights by parameter name."""
+        """Return the averaged weights by parameter name."""
         return dict(self._average)
 
     @torch.no_grad()

@@ -14,25 +14,25 @@ from reason.training.world import World
 
 
 def seeds(seed: int) -> tuple[int, int]:
-    """The seeds of the initial weights and of the data order."""
+    """Return the seeds of the initial weights and of the data order."""
     weights, data = (int(s) for s in np.random.SeedSequence(seed).generate_state(2, np.uint64) >> 1)
     return weights, data
 
 
 def draw_apart(seed: int, world: World) -> None:
-    """Each process draws from a stream of its own; that of rank 0 is the one that initialized the weights."""
+    """Give each process its own stream; rank 0 keeps the stream that initialized the weights."""
     if not world.first:
         torch.manual_seed(int(np.random.SeedSequence([seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
 
 
 def random_state(device: torch.device) -> dict[str, Tensor]:
-    """The states of the default generators, the CPU's and the device's."""
+    """Return the states of the default generators, the CPU's and the device's."""
     others = {"cuda": lambda: torch.cuda.get_rng_state(device), "mps": torch.mps.get_rng_state}
     return {"cpu": torch.get_rng_state()} | {kind: get() for kind, get in others.items() if kind == device.type}
 
 
 def restore_random_state(state: Mapping[str, Tensor], device: torch.device) -> None:
-    """Put the default generators where `random_state` found them."""
+    """Restore the default generators to a state from `random_state`."""
     torch.set_rng_state(state["cpu"])
     if device.type == "cuda":
         torch.cuda.set_rng_state(state["cuda"], device)
@@ -42,7 +42,7 @@ def restore_random_state(state: Mapping[str, Tensor], device: torch.device) -> N
 
 @contextlib.contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Within the block the default generators draw from the seed; after it, they go on where they were."""
+    """Seed the default generators within the block and restore them after it."""
     before = random_state(device)
     torch.manual_seed(seed)
     try:
@@ -52,7 +52,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 
 def random_states(device: torch.device, world: World) -> list[dict[str, Tensor]]:
-    """The `random_state` of every process."""
+    """Return the `random_state` of every process."""
     every = {name: world.gather(state[None]) for name, state in random_state(device).items()}  # (processes, bytes)
     return [{name: states[rank] for name, states in every.items()} for rank in range(world.size)]
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and the like: stop after what is at work, such as the current optimizer step."""
+"""Ctrl-C, SIGTERM and similar signals: stop after the current unit of work, such as an optimizer step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from types import FrameType
 from typing import Any, NamedTuple
 
-WARNINGS = ("SIGTERM", "SIGUSR1", "SIGUSR2")  # a cluster's, before it takes the machine back; Windows lacks two
+WARNINGS = ("SIGTERM", "SIGUSR1", "SIGUSR2")  # a cluster sends them before it ends a job; Windows lacks two
 
 
 class Outcome(NamedTuple):
@@ -20,8 +20,8 @@ class Outcome(NamedTuple):
 class StopRequest:
     """Within the block the first signal only sets `name` and `number`; a second Ctrl-C interrupts at once.
 
-    Ctrl-C and a cluster's warnings are heeded. `patient`: a second Ctrl-C is ignored, since under torchrun each process
-    gets it twice.
+    Handles Ctrl-C, SIGTERM, SIGUSR1 and SIGUSR2. `patient`: a second Ctrl-C is ignored, since under torchrun each
+    process gets it twice.
     """
 
     def __init__(self, patient: bool = False) -> None:

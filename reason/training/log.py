@@ -1,4 +1,4 @@
-"""metrics.jsonl, further destinations of its lines, and the sums they are of."""
+"""metrics.jsonl, the trackers, and the accumulated metrics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Tracker(NamedTuple):
     """A destination of metrics besides metrics.jsonl."""
 
-    write: Callable[[Mapping[str, Any]], None]  # of one of its lines
+    write: Callable[[Mapping[str, Any]], None]  # called with each line
     close: Callable[[], None]
 
 
@@ -37,13 +37,13 @@ TRACKERS: dict[str, Callable[[Path, int, dict[str, Any]], Tracker]] = {}  # (run
 
 
 class MetricsLog:
-    """metrics.jsonl: one JSON object a line, flushed at once; `position` is what a checkpoint remembers."""
+    """metrics.jsonl: one JSON object a line, flushed at once; a checkpoint stores `position`."""
 
     def __init__(self, path: Path | None, position: int = 0, tracker: Tracker | None = None):
         """Open for appending after the first `position` bytes; lines after the checkpoint's position are removed.
 
         A shorter file (lost, or cut by a power failure) gives a warning and is kept up to its last complete line.
-        `tracker` gets every line as well. Without a path nothing is written: another process does it.
+        `tracker` gets every line as well. Without a path nothing is written, since another process writes.
         """
         self._tracker, self._file = tracker, None if path is None else path.open("a+b")
         if path is None or self._file is None:
@@ -83,7 +83,7 @@ class MetricsLog:
 
 
 def read_metrics(run: Path | str) -> list[dict[str, Any]]:
-    """The records of a run's metrics.jsonl; a line that is not an object with a step, such as a cut one, is skipped."""
+    """Return the records of a run's metrics.jsonl; skip lines that are not an object with a step, such as a cut one."""
     path = Path(run) / "metrics.jsonl"
     if not path.exists():
         return []
@@ -125,13 +125,13 @@ class Meters:
         for name, loss in terms.items():
             self._sum("loss", weights[name] * loss.to(self.zero.dtype))
             self._sum(f"loss/{name}", loss)
-            self._sum(f"times/{name}", 1)  # a term may start late
+            self._sum(f"times/{name}", 1)  # a term may start at a later step
 
     def _sum(self, name: str, value: Tensor | float) -> None:
         self.sums[name] = self.sums.get(name, self.zero) + value
 
     def read(self) -> dict[str, float | None]:
-        """Means since the last call, and reset (this waits for the device)."""
+        """Return the means since the last call, and reset (this waits for the device)."""
         totals = {name: total.item() for name, total in self.state_dict().items()}
         for total in self.sums.values():
             total.zero_()  # in place, for a captured step
@@ -146,12 +146,12 @@ class Meters:
         }
 
     def broken(self) -> str | None:
-        """The first term that was infinite or NaN since the last call of `read` (this waits for the device)."""
+        """Return the first term that was infinite or NaN since the last `read` (this waits for the device)."""
         losses = {name: total for name, total in self.state_dict().items() if name.startswith("loss/")}
         return next((name[5:] for name, total in losses.items() if not total.isfinite()), None)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The sums over all processes, for a checkpoint between two log lines."""
+        """Return the sums over all processes, for a checkpoint between two log lines."""
         return {name: self.world.sum(total) for name, total in self.sums.items()}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
@@ -161,7 +161,7 @@ class Meters:
 
 
 def log_line(trainer: Trainer, norm: Tensor, log: MetricsLog) -> str:
-    """Write the means since the last line (this waits for the device); the same in short, for the progress bar."""
+    """Write the means since the last line (this waits for the device); return them in short for the progress bar."""
     c, means = trainer.config, trainer.meters.read()
     drawn = trainer.index * c.training.batch_size
     speed = drawn / trainer.seconds
@@ -183,7 +183,7 @@ def log_line(trainer: Trainer, norm: Tensor, log: MetricsLog) -> str:
 
 
 def open_log(trainer: Trainer) -> MetricsLog:
-    """metrics.jsonl and the tracker of a run, from where its checkpoint left them; only rank 0 writes."""
+    """Open metrics.jsonl and the tracker of a run at its checkpoint's position; only rank 0 writes."""
     if not trainer.world.first:
         return MetricsLog(None)
     config = trainer.config.model_dump(mode="json")
@@ -192,7 +192,7 @@ def open_log(trainer: Trainer) -> MetricsLog:
 
 
 def tracker_of(name: str, run: Path, step: int, config: dict[str, Any]) -> Tracker | None:
-    """The tracker named by training.tracker, which continues after optimizer step `step`."""
+    """Return the tracker named by training.tracker, which continues after optimizer step `step`."""
     if name == "none":
         return None
     if name not in TRACKERS:

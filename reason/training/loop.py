@@ -3,7 +3,7 @@
     once            `Trainer`: optimizer, average, balancer, and for each set a stream of puzzles and a carry of rows
     every step      `optimizer_step`: N_grad supervision steps, the mean of their gradients, one update
     every few steps `train`: a log line, a validation, a checkpoint, until the last step, a limit or a signal
-Before it: `reason.runs.build`, which checks sets and resolves `auto`. A checkpoint's content: `reason.training.state`.
+`reason.runs.build` first checks sets and resolves `auto`. `reason.training.state` defines a checkpoint's content.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 
 class Supervision(NamedTuple):
-    """What the host decides about a supervision step."""
+    """The plan of a supervision step, made on the host."""
 
     set_index: int  # supervision step i is on set i mod n
-    begins: bool  # is it the first on a loader batch?
+    begins: bool  # true at the first step of a loader batch
     loops: int  # T
-    measured: bool  # does the balancer measure gradients at it?
+    measured: bool  # true if the balancer measures gradients
 
 
 class Trainer:
@@ -63,7 +63,7 @@ class Trainer:
         world: World | None = None,
         reasons: list[str] | None = None,
     ):
-        """`reasons`: how each `auto` was resolved. All processes draw the same puzzles, and each takes its rows."""
+        """`reasons`: the resolution of each `auto`. All processes draw the same puzzles, and each takes its rows."""
         self.config, self.run, self.data, self.monitor, self.reasons = config, run, data, monitor, reasons or []
         self.world, self.device, self.model = world or World(), data.device, model.to(data.device)
         draw_apart(config.seed, self.world)
@@ -100,11 +100,11 @@ class Trainer:
             self.run_step = extension("graph", "capture").Captured(self)
 
     def optimizer_step(self) -> Tensor:
-        """N_grad supervision steps, the mean of their gradients, one update; returns the gradient norm."""
+        """Take N_grad supervision steps, update once with the mean of their gradients, and return the gradient norm."""
         config, model, numbers = self.config, self.model, self.numbers()
         if config.optimizer.freezes(self.step, config.training.steps):
             model.freeze_embedding()
-        # The terms evaluated now; λ is read from `numbers`, which a captured step keeps on the device.
+        # The terms to evaluate; λ comes from `numbers`, which a captured step keeps on the device.
         names = list(config.loss.weights_at(self.step, config.training.steps))
         weights = self.balancer.weights(names) if self.balancer else {name: numbers[name] for name in names}
         for set_index, begins, loops, measured in self.supervisions():
@@ -123,7 +123,7 @@ class Trainer:
             self.meters.add(unroll, carry, terms, weights)
         self.world.average_gradients(model.parameters())
         norm = self.optimizers.step(numbers["optimizer.lr"])
-        if not self.scaling.enabled:  # loss scaling skips a step whose gradient is infinite: no error
+        if not self.scaling.enabled:  # loss scaling skips a step whose gradient is infinite
             self.meters.spoiled |= ~norm.isfinite()
         if self.ema is not None:
             self.ema.update(numbers["ema.decay"])
@@ -131,7 +131,7 @@ class Trainer:
         return norm
 
     def supervisions(self) -> Iterator[Supervision]:
-        """The supervision steps of the next optimizer step."""
+        """Yield the supervision steps of the next optimizer step."""
         rollout, sets = self.config.rollout, len(self.carries)
         for number in range(self.index, self.index + rollout.grad_steps):
             index, set_index = divmod(number, sets)
@@ -140,7 +140,7 @@ class Trainer:
             yield Supervision(set_index, index % rollout.accum_steps == 0, loops, measured)
 
     def numbers(self) -> Mapping[str, float | Tensor]:
-        """Of the next step: the factor of the learning rates, the share of the EMA, λ by term without a balancer."""
+        """Return the scalars of the next step: learning-rate factor, EMA rate, and λ (without a balancer)."""
         config, step = self.config, self.step
         numbers: dict[str, float | Tensor] = {}
         if self.balancer is None:
@@ -150,7 +150,7 @@ class Trainer:
         return numbers | {"optimizer.lr": config.optimizer.schedule.factor(step, config.training.steps)}
 
     def draw(self, set_index: int) -> Batch:
-        """This process's rows of the next batch of a set."""
+        """Return this process's rows of the next batch of a set."""
         sampler = self.samplers[set_index]
         return self.world.mine(sampler.batch(sampler.groups()))
 
@@ -162,7 +162,7 @@ class Trainer:
         bar = Progress(total=total, initial=self.step, unit="step", desc="training", disable=not self.world.first)
         with bar, contextlib.closing(open_log(self)) as log, StopRequest(patient=self.world.size > 1) as stop:
             if self.saved is None:
-                state.save(self, log)  # so that metrics without a checkpoint mean a lost checkpoint
+                state.save(self, log)  # metrics without a checkpoint then mean a lost checkpoint
             while self.step < goal and not self.world.any(stop.name is not None):
                 norm = self.run_step()
                 self.seconds = before + time.perf_counter() - begun

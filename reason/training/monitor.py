@@ -21,12 +21,12 @@ class Reading:
     seconds: float
 
     def beats(self, other: Reading | None) -> bool:
-        """Higher exact accuracy, then higher cell accuracy; a tie keeps the earlier (ours)."""
+        """Compare exact accuracy, then cell accuracy; in a tie the earlier reading wins (ours)."""
         return other is None or (self.exact, self.cell) > (other.exact, other.cell)
 
 
 def validate(trainer: Trainer, log: MetricsLog) -> bool:
-    """Read the validation split if it is time; True if the result is the best so far."""
+    """Evaluate the validation split if it is due; return True if the result is the best so far."""
     c, step = trainer.config.training, trainer.step
     if trainer.monitor is None or (step % (c.monitor.every or c.checkpoint_every) and step != c.steps):
         return False

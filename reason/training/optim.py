@@ -16,7 +16,7 @@ from reason.settings.base import BaseConfig, When
 from reason.settings.schedules import ScheduleConfig, Share
 from reason.training.precision import LossScaling
 
-COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # a, b, c: steep at 0, so that few iterations do
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # a, b, c of the quintic; chosen so that five iterations suffice
 ITERATIONS = 5
 MOMENTUM = 0.95
 Decay = Annotated[float, Field(ge=0, lt=1)]
@@ -51,14 +51,14 @@ class OptimizerConfig(BaseConfig):
     puzzle_emb_weight_decay: float = Field(0.1, ge=0, description="weight decay of the puzzle embeddings")
 
     def freezes(self, step: int, steps: int) -> bool:
-        """Whether x̂ is frozen at optimizer step `step` (from 0) of `steps`."""
+        """Return whether x̂ is frozen at optimizer step `step` (from 0) of `steps`."""
         return self.freeze_embedding_after is not None and step >= self.freeze_embedding_after * steps
 
 
 def unscaled_gradient(loss: Tensor, weights: Sequence[nn.Parameter], scale: float | Tensor = 1.0) -> list[Tensor]:
-    """∇_w of a loss for those of `weights` that it reaches; its graph stays.
+    """Return ∇_w of a loss for the `weights` that it depends on; its graph is kept.
 
-    With fp16 activations `scale` keeps small gradients from vanishing on their way and is divided out at the end.
+    With fp16 activations `scale` keeps small gradients from underflow and is divided out at the end.
     """
     trained = [w for w in weights if w.requires_grad]
     if not trained or not loss.requires_grad:
@@ -72,7 +72,7 @@ class SignSGD:
 
     The gradient must be sparse and uncoalesced, as `nn.Embedding(sparse=True)` leaves it: rows that occur
     several times are summed by an equality matrix, so shapes stay static and the device is never waited for.
-    A row that only waits for its next puzzle counts as touched: it decays (ours).
+    The row of a halted puzzle counts as touched: it decays (ours).
     """
 
     def __init__(self, table: nn.Parameter, lr: float, weight_decay: float):
@@ -80,7 +80,7 @@ class SignSGD:
 
     @torch.no_grad()
     def step(self, factor: float | Tensor, skip: bool = False) -> None:
-        """One update at learning rate lr · factor (none on `skip`); clears the gradient. Its scale does not matter."""
+        """Update once at learning rate lr · factor (not on `skip`); clear the gradient, whose scale does not matter."""
         gradient = self.table.grad
         if gradient is None or skip:
             self.table.grad = None
@@ -95,10 +95,10 @@ class SignSGD:
 class AdamAtan2(torch.optim.Optimizer):
     """p ← p(1 − lr·wd) − lr·atan2(m̂, √v̂ + ε), moments m, v as Adam's, m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ).
 
-    The forms that no package has (`build_optimizer`). atan2 needs no ε, yet CMM's tables 8 to 11 tune one; it is added
-    where Adam has it (ours). With the bias correction outside, as in the fused CUDA package of HRM and TRM, it is
-    p ← p(1 − lr·wd) − lr/(1 − β₁ᵗ)·atan2(m, √v̂ + ε). With ε = 0 and inside it is that of adam-atan2-pytorch, to the
-    bit. `capturable`, as in torch: step counts and the rate are tensors of the device.
+    Variants that adam-atan2-pytorch does not implement (`build_optimizer`). atan2 needs no ε, yet CMM's tables 8 to
+    11 tune one; it is added as in Adam (ours). With the correction outside, as in the CUDA package of HRM and TRM,
+    p ← p(1 − lr·wd) − lr/(1 − β₁ᵗ)·atan2(m, √v̂ + ε). With the correction inside and ε = 0 it equals
+    adam-atan2-pytorch bit for bit. `capturable`, as in torch: step counts and the rate are tensors of the device.
     """
 
     def __init__(self, parameters: list[nn.Parameter], config: OptimizerConfig):
@@ -107,14 +107,14 @@ class AdamAtan2(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """One update of every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:
                     self._move(p, p.grad, group["lr"], group["capturable"])
 
     def _move(self, p: Tensor, gradient: Tensor, lr: float | Tensor, capturable: bool) -> None:
-        # One parameter after the other: lists of tensors (foreach) leave the cache between two operations.
+        # One parameter at a time: lists of tensors (foreach) leave the cache between two operations.
         c, state, (beta1, beta2) = self.config, self.state[p], self.config.betas
         if not state:
             state |= {"step": torch.zeros((), device=p.device if capturable else "cpu")}
@@ -139,7 +139,7 @@ def subtract(weights: list[Tensor], updates: list[Tensor], rate: float | Tensor)
 
 
 def fused_adam_atan2(device: torch.device) -> Any:
-    """AdamATan2 of the CUDA package `adam-atan2`, which HRM and TRM train with; None without it or a GPU."""
+    """Return AdamATan2 of HRM's and TRM's CUDA package `adam-atan2`, or None without it or a GPU."""
     if device.type != "cuda":
         return None
     try:
@@ -150,7 +150,7 @@ def fused_adam_atan2(device: torch.device) -> Any:
 
 
 def orthogonalized(matrices: Tensor) -> Tensor:
-    """(n, r, c) UΣVᵀ -> UΣ'Vᵀ, Σ' from 0.68 to 1.21, less where σ < 0.0015‖Σ‖: five Newton-Schulz iterations.
+    """(n, r, c) UΣVᵀ -> UΣ'Vᵀ, Σ' from 0.68 to 1.21, less if σ < 0.0015‖Σ‖: five Newton-Schulz iterations.
 
     X ← aX + (bA + cA²)X with A = XXᵀ, from X of Frobenius norm 1 (Keller Jordan 2024). In the type of the matrices:
     `torch.optim.Muon` computes in bfloat16, which most CPUs only emulate.
@@ -168,7 +168,7 @@ def orthogonalized(matrices: Tensor) -> Tensor:
 class Muon(torch.optim.AdamW):
     """Muon for matrices, AdamW for all else that is trained: embeddings, heads, vectors (Keller Jordan 2024).
 
-    m ← μm + (1 − μ)g; p ← p(1 − lr·wd) − lr·√max(1, rows/columns)·UVᵀ, UΣVᵀ = (1 − μ)g + μm; μ 0.95. Matrices of one
+    m ← μm + (1 − μ)g; p ← p(1 − lr·wd) − lr·√max(1, rows/columns)·UVᵀ, UΣVᵀ = (1 − μ)g + μm; μ = 0.95. Matrices of one
     shape are orthogonalized together. Group 0 holds the matrices.
     """
 
@@ -178,12 +178,12 @@ class Muon(torch.optim.AdamW):
         super().__init__(groups, config.lr, config.betas, eps, config.weight_decay)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Without AdamW's look at step counts, which matrices do not have."""
+        """Skip AdamW's check of step counts, which matrices do not have."""
         torch.optim.Optimizer.__setstate__(self, state)
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """One update; the gradients of the matrices are cleared, so that AdamW moves only the rest."""
+        """Update once; clear the gradients of the matrices, so that AdamW changes only the rest."""
         group, alike = self.param_groups[0], dict[torch.Size, list[Tensor]]()
         for matrix in group["params"]:
             if matrix.grad is not None:
@@ -206,7 +206,7 @@ class Muon(torch.optim.AdamW):
 def build_optimizer(
     weights: list[nn.Parameter], config: OptimizerConfig, matrices: Sequence[nn.Parameter] = ()
 ) -> torch.optim.Optimizer:
-    """The optimizer that `config` names; `matrices` are those of the weights that Muon moves."""
+    """Build the optimizer that `config` names; `matrices` are the weights that Muon updates."""
     if config.kind == "muon":
         return Muon(matrices, weights[len(matrices) :], config)
     if config.kind == "adamw":
@@ -222,7 +222,7 @@ def build_optimizer(
 
 
 def matrices_of(model: Reasoner) -> set[nn.Parameter]:
-    """The matrices of the networks: no embedding, no head."""
+    """Return the matrices of the networks: no embedding, no head."""
     return {p for network in model.networks() for p in network.parameters() if p.ndim == 2}
 
 
@@ -237,17 +237,17 @@ class Optimizers:
         self.sign = None if table is None else SignSGD(table.weight, *rates)
         trained = [p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")]
         of_muon = matrices_of(model) if config.kind == "muon" else set()
-        self.weights = sorted(trained, key=lambda p: p not in of_muon)  # as they are numbered in a checkpoint
+        self.weights = sorted(trained, key=lambda p: p not in of_muon)  # in the order of a checkpoint
         self.use(build_optimizer(self.weights, config, self.weights[: len(of_muon)]))
 
     def use(self, optimizer: torch.optim.Optimizer) -> None:
-        """Move the weights by this optimizer."""
+        """Use this optimizer for the weights."""
         self.main = optimizer
         for group in optimizer.param_groups:
             group["initial_lr"] = group["lr"]
 
     def step(self, factor: float | Tensor = 1.0) -> Tensor:
-        """One update at `factor` times the learning rates; clears the gradients, returns their norm before clipping."""
+        """Update once at `factor` times the learning rates, clear the gradients, return their norm before clipping."""
         self.scaling.scaler.unscale_(self.main)
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.weights if p.grad is not None])
         if self.config.grad_clip is not None:
@@ -261,12 +261,12 @@ class Optimizers:
         return norm
 
     def state_dict(self) -> dict[str, Any]:
-        """The moments and step counts; sign-SGD has none."""
+        """Return the moments and step counts; sign-SGD has none."""
         state: dict[str, Any] = self.main.state_dict()["state"]
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from saved moments. adam-atan2-pytorch counts `steps` by a number, the others `step` by a tensor."""
+        """Continue from saved moments. adam-atan2-pytorch counts `steps` by a number, the others `step` by a tensor."""
         moments = {int(index): dict(entry) for index, entry in state.items()}
         for entry in moments.values():
             count = entry.pop("steps", entry.pop("step", None))

@@ -13,22 +13,22 @@ from torch import Tensor
 from reason.errors import ConfigError
 from reason.nn.dtypes import Dtypes
 
-STUCK = 2.0**-84  # a scale that is not coming back (ours): 65,536 at the start, halved a hundred times
+STUCK = 2.0**-84  # a scale too small to recover (ours): 65,536 at the start, halved a hundred times
 Precision = Literal["auto", "fp32", "bf16", "fp16", "amp", "amp-bf16", "amp-fp16"]
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def dtypes(precision: Precision, device: torch.device) -> Dtypes:
-    """The types that a precision means on a device.
+    """Return the types of a precision on a device.
 
     fp32, bf16 and fp16 hold for states and products alike, as in the code of HRM and TRM. amp-bf16 and amp-fp16 are
     torch.autocast, CMM's "AMP": states, noise and residual sums stay float32, products are halved. fp16 in either form
-    scales its loss in training. `auto` takes bfloat16 where the hardware multiplies in it faster than in float32; else
+    scales its loss in training. `auto` takes bfloat16 if the hardware multiplies in it faster than in float32; else
     float16 on CUDA devices with tensor cores, as V100 and T4 are (ours); else float32. `amp` takes that type for the
     products.
 
     Raises:
-        ConfigError: bf16 was asked of a device that has none, or fp16 of Apple's GPU, where training cannot scale.
+        ConfigError: the device has no bf16, or fp16 is asked of Apple's GPU, on which training cannot scale.
     """
     if precision == "auto":
         return Dtypes(_computes(device))
@@ -48,7 +48,7 @@ def dtypes(precision: Precision, device: torch.device) -> Dtypes:
 
 
 def _computes(device: torch.device) -> torch.dtype:
-    """The narrowest type that the device multiplies fast and safely."""
+    """Return the narrowest type that the device multiplies fast and safely."""
     if device.type == "cuda":
         if torch.cuda.is_bf16_supported(including_emulation=False):
             return torch.bfloat16
@@ -58,10 +58,10 @@ def _computes(device: torch.device) -> torch.dtype:
 
 @functools.cache
 def bfloat16_is_faster() -> bool:
-    """Does the CPU multiply faster in bfloat16 than in float32?
+    """Return whether the CPU multiplies faster in bfloat16 than in float32.
 
-    With AMX, and with AVX-512 by AMD; Intel's AVX-512 multiplies as many numbers a cycle in either type, and converting
-    comes on top (docs/log/performance.md).
+    CPUs with AMX do, and AMD's with AVX-512. Intel's AVX-512 multiplies equally many numbers per cycle in both types,
+    and the conversion costs extra (docs/log/performance.md).
     """
     if not torch.cpu._is_avx512_bf16_supported():
         return False
@@ -78,7 +78,7 @@ def _processor() -> str:
 class LossScaling:
     """torch.amp.GradScaler, and its skipped steps counted. For any type but fp16 it does nothing.
 
-    The loss is multiplied by a scale before backward and the gradients divided by it after; where one overflows, the
+    The loss is multiplied by a scale before backward and the gradients divided by it after; if one overflows, the
     optimizer step is skipped and the scale halved. To know that, the scaler waits for the device once an optimizer
     step; bf16 and fp32 never wait. A skipped step counts as taken: its puzzles are drawn, the schedule moves (ours).
     """
@@ -90,11 +90,11 @@ class LossScaling:
         self.skipped = 0  # steps, in all
 
     def factor(self, device: torch.device) -> Tensor | float:
-        """The scale, without waiting for the device."""
+        """Return the scale, without waiting for the device."""
         return self.scale(torch.ones((), device=device)) if self.enabled else 1.0
 
     def step(self, optimizer: torch.optim.Optimizer) -> bool:
-        """One step of the optimizer; False where it was skipped."""
+        """Take one step of the optimizer; return False if it was skipped."""
         before = self.scaler.get_scale()
         self.scaler.step(optimizer)
         self.scaler.update()
@@ -104,15 +104,15 @@ class LossScaling:
 
     @property
     def stuck(self) -> bool:
-        """Has the scale been halved so often that it is not coming back?"""
+        """Return whether the scale is too small to recover."""
         return self.enabled and self.scaler.get_scale() <= STUCK
 
     def figures(self) -> dict[str, float]:
-        """For the metrics: steps skipped since the start, and the scale; {} without scaling."""
+        """Return the skipped steps since the start and the scale for the metrics; {} without scaling."""
         return {"skipped_steps": self.skipped, "loss_scale": self.scaler.get_scale()} if self.enabled else {}
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of the scale, and the count of skipped steps."""
+        """Return the state of the scale, and the count of skipped steps."""
         return {"scaler": self.scaler.state_dict(), "skipped": self.skipped}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

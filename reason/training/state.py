@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def save(trainer: Trainer, log: MetricsLog | None = None) -> None:
-    """Sync metrics.jsonl, then write a checkpoint of everything; Diverged instead where a number is not finite."""
+    """Sync metrics.jsonl, then write a checkpoint. Raises Diverged if a value is not finite."""
     refuse_broken(trainer)
     weights, ema = trainer.model.state_dict(), None if trainer.ema is None else trainer.ema.state_dict()
     _refuse_infinite(trainer, weights, ema or {})
-    trainer.log_position = 0 if log is None else log.sync()  # where a later call continues
-    snapshot = _snapshot(trainer)  # by every process: it gathers
+    trainer.log_position = 0 if log is None else log.sync()  # a later call continues here
+    snapshot = _snapshot(trainer)  # in every process, since it gathers
     if trainer.world.first:
         best = None if trainer.best is None else trainer.best.step
         keep = trainer.config.training.keep_checkpoints
@@ -38,7 +38,7 @@ def save(trainer: Trainer, log: MetricsLog | None = None) -> None:
 def restore(trainer: Trainer, folder: Path) -> None:
     """Load a checkpoint; training then continues bit for bit as if it had not stopped.
 
-    ConfigError where it was made on another kind of device, in another type, with another config or version.
+    Raises ConfigError if it was made on another kind of device, in another type, with another config or version.
     """
     try:
         saved = checkpoint.unpack(read_json(folder / "state.json"), load_file(folder / "state.safetensors"))
@@ -51,7 +51,7 @@ def restore(trainer: Trainer, folder: Path) -> None:
 
 
 def _parts(trainer: Trainer) -> dict[str, Any]:
-    """The stateful parts, by their names in a checkpoint."""
+    """Return the stateful parts, by their names in a checkpoint."""
     parts = {"optimizer": trainer.optimizers, "scaling": trainer.scaling, "sums": trainer.meters}
     return parts if trainer.balancer is None else parts | {"balance": trainer.balancer}
 
@@ -110,7 +110,7 @@ def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
 
 
 def refuse_broken(trainer: Trainer) -> None:
-    """Raise Diverged where a loss since the last log line, or a gradient, was infinite or NaN."""
+    """Raise Diverged if a loss since the last log line, or a gradient, was infinite or NaN."""
     if trainer.scaling.stuck:
         raise diverged(trainer, "the gradient overflows fp16 whatever the loss scale")
     term = trainer.meters.broken()
@@ -121,7 +121,7 @@ def refuse_broken(trainer: Trainer) -> None:
 
 
 def _refuse_infinite(trainer: Trainer, weights: dict[str, Any], averages: dict[str, Any]) -> None:
-    """Raise Diverged where a weight, its average or a moment is infinite or NaN."""
+    """Raise Diverged if a weight, its average or a moment is infinite or NaN."""
     entries = trainer.optimizers.state_dict().items()
     moments = {f"{i}/{k}": v for i, entry in entries for k, v in entry.items() if isinstance(v, torch.Tensor)}
     for kind, tensors in (("weight", weights), ("average of", averages), ("moment", moments)):
@@ -131,7 +131,7 @@ def _refuse_infinite(trainer: Trainer, weights: dict[str, Any], averages: dict[s
 
 
 def diverged(trainer: Trainer, what: str) -> Diverged:
-    """The error with step, term, last good checkpoint and what to try."""
+    """Return the error with step, term, last good checkpoint and advice."""
     good = checkpoint.checkpoints(trainer.run)
     wider = " or training.precision=fp32," if trainer.scaling.enabled else ""
     return Diverged(
@@ -141,5 +141,5 @@ def diverged(trainer: Trainer, what: str) -> Diverged:
 
 
 def _saved(part: Any) -> Any:
-    """A field of a carry as stored in a checkpoint: a batch without relations is stored as three tensors."""
+    """Return a field of a carry as stored in a checkpoint: a batch without relations is stored as three tensors."""
     return part[: 4 if part.relations else 3] if isinstance(part, Batch) else part

@@ -17,11 +17,11 @@ def moved(
     had: Mapping[str, Hashable],
     has: Mapping[str, Hashable],
 ) -> dict[str, Tensor]:
-    """Weights of a run on one puzzle for a model of a puzzle with other constraints (ours).
+    """Convert weights of a run on one puzzle for a model of a puzzle with other constraints (ours).
 
-    `had` and `has` name the constraint behind each part of the mixers' messages, in the run and in the model; `own` are
-    the model's initial weights. Messages along a constraint that both have keep their weights. Those of one that only
-    this model has start at zero, so the model begins as the run's network, which does not see that constraint.
+    `had` and `has` name the constraint of each part of the mixers' messages, in the run and in the model; `own` are the
+    model's initial weights. Messages along a shared constraint keep their weights. Messages along a new constraint
+    start at zero, so the model starts as the run's network, which ignores that constraint.
     """
     here = {constraint: part for part, constraint in has.items()}
     result: dict[str, Tensor] = {}

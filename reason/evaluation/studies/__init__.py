@@ -1,1 +1,1 @@
-"""Studies of an evaluation, one a file: what is computed from the pass, and its section of the report."""
+"""Studies of an evaluation, one per file: a computation on the pass, and its section of the report."""

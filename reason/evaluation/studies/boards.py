@@ -34,11 +34,11 @@ def think(
     until: Callable[[np.ndarray], np.ndarray] | None = None,
     clues: Callable[[torch.Tensor], Clues | None] = lambda questions: None,
 ) -> list[Thought]:
-    """Every row of a batch through `steps` supervision steps from its initial state, which `start` may change.
+    """Run a batch for `steps` supervision steps from its initial state, which `start` may change.
 
-    `moved`: a symmetry for each row, under which the model sees it; its answers are turned back. `until`: which of the
-    answers (B, S) will do, (B,) bool; the step that gives one is the last. `clues`: how moved questions (B, S) get
-    clues on the way.
+    `moved`: a symmetry for each row's input; the answers are mapped back. `until`: maps answers (B, S) to (B,) bool,
+    which of them are accepted; the step with an accepted answer is the last. `clues`: adds clues to moved questions
+    (B, S) between steps.
     """
     model.eval()
     batch = batch._replace(inputs=moved.apply(batch.inputs))
@@ -56,7 +56,7 @@ def think(
 
 
 def examples_of(exact: np.ndarray, count: int) -> tuple[list[int], list[int]]:
-    """Up to `count` solved and failed puzzles each, (T, N) exact -> their columns; evenly spread over the split."""
+    """Select up to `count` solved and `count` failed puzzles of exact (T, N), evenly spread over the split."""
 
     def some(right: np.ndarray) -> list[int]:
         found = np.flatnonzero(right)
@@ -69,12 +69,12 @@ SHOWN = 6  # solved puzzles on the page, and failed ones
 
 
 class Boards(Consumer):
-    """Questions, labels and the answer at every step; which puzzles, from Accuracy's columns."""
+    """Questions, labels and the answer at every step, for puzzles selected from Accuracy's columns."""
 
     place = 100
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """The content of boards.json."""
+        """Return the content of boards.json."""
         evaluator, puzzle = self.evaluator, self.evaluator.puzzle
         assert puzzle is not None
         solved, failed = examples_of(seen["exact"], SHOWN)

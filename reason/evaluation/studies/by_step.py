@@ -21,7 +21,7 @@ from reason.settings.rollout import Halting
 
 
 class Rules(Consumer):
-    """`valid` (T, N) bool: the answer obeys the rules. Checked on the host once a batch, where an answer is new."""
+    """`valid` (T, N) bool: the answer obeys the rules. The host checks new answers once per batch."""
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
@@ -49,10 +49,10 @@ class Rules(Consumer):
         return {"valid": valid}
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """Share of puzzles whose answer obeys the rules, by step; None: no rule decides.
+        """Return the share of puzzles whose answer obeys the rules, by step; None if there are no rules.
 
-        Where several answers are right, or cells become clues on the way: also of those that had such an answer at any
-        step so far, which is what solvers of constraints report.
+        With several solutions or added clues, also return the share that had such an answer at any step so far, as
+        constraint solvers report it.
         """
         if "valid" not in seen:
             return {"valid_by_step": None}
@@ -63,7 +63,7 @@ class Rules(Consumer):
 
 
 def halt_signal(readout: Readout, halting: Halting | None) -> Tensor | None:
-    """What the halting head compares with 0: q_halt, under Q-learning q_halt − q_continue; None as in `exact_logit`."""
+    """Return the halting score (halt if > 0): q_halt, or q_halt − q_continue under Q-learning; see `exact_logit`."""
     q = exact_logit(readout, halting)
     if q is None or halting != "q-learning" or readout.q_continue is None:
         return q
@@ -71,13 +71,13 @@ def halt_signal(readout: Readout, halting: Halting | None) -> Tensor | None:
 
 
 def scored_mean(cells: Tensor, labels: Tensor) -> Tensor:
-    """(B,) float32: the mean of (B, S) over the cells whose label (B, S) is scored."""
+    """Return (B,) float32: the mean of (B, S) over the cells whose label (B, S) is scored."""
     scored = labels != IGNORE
     return (torch.where(scored, cells, 0.0).sum(-1) / scored.sum(-1).clamp(min=1)).float()
 
 
 class Signals(Consumer):
-    """`q`, `residual` and `loss` (T, N) float32: the first two grow with sureness, the last is the mean −ln p."""
+    """`q`, `residual` and `loss` (T, N) float32: the first two measure confidence, the last is the mean −ln p."""
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
@@ -96,7 +96,7 @@ class Signals(Consumer):
         return self._kept.take() if record.step == self.steps else None
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """Means by step: says halt, −ln p, ‖z_k − z_{k−1}‖/‖z_{k−1}‖ (inf from a start at 0)."""
+        """Return means by step: share that halts, −ln p, ‖z_k − z_{k−1}‖/‖z_{k−1}‖ (inf from a start at 0)."""
         return {
             "halted_by_step": (seen["q"] > 0).mean(1).tolist() if "q" in seen else None,
             "loss_by_step": seen["loss"].mean(1, dtype=np.float64).tolist(),
