@@ -279,7 +279,8 @@ def declared_splits(
     of_grid = units(puzzle.grid, puzzle.box_shape)
     groups, relations = partitioned(gather(puzzle.always_instances, drawn), drawn, puzzle.seq_len, of_grid)
     if unread := [named(each.rule) for each in relations if not each.seen and not each.instances]:
-        print(f"note: networks do not read the clues {', '.join(unread)}: unseen(…) hides them", file=sys.stderr)
+        names = dict.fromkeys(name.rstrip("0123456789").rstrip("_") for name in unread)  # without their clue numbers
+        print(f"note: networks do not read the clues {', '.join(names)}: unseen(…) hides them", file=sys.stderr)
     puzzle.interchangeable = renames(puzzle, (each.rule for each in relations))
     puzzle = puzzle.of(puzzle.structure.model_copy(update={"groups": groups, "relations": relations}))
     table = rows(relations, drawn)
