@@ -10,7 +10,7 @@ import numpy as np
 from datasets_gen.compiled import compiled
 
 WALL, FREE, START, GOAL, PATH = 1, 2, 3, 4, 5
-BITS = 62  # cells of a row that a number of 64 bits holds, with room to shift it
+BITS = 62  # the longest row that fits an int64 as bits; a shift needs one bit more
 
 
 @compiled

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from datasets_gen.extensions.declared.pages import page_named
-from datasets_gen.extensions.declared.puzzles import SAMPLE
-from datasets_gen.layout import Split
-from datasets_gen.puzzles import Puzzle
+from datasets_gen.extensions.declared.puzzles import sample
 from reason.config.overrides import Changes, derive
 from reason.config.schema import Config
 from reason.data import shape_of_puzzle
@@ -31,14 +29,6 @@ PAGES: dict[str, tuple[int, Changes]] = {  # training puzzles, and what `declare
     "latin-10": (2500, NARROW),
     "sudoku-16": (1000, NARROW | {"training.steps": 2500}),
 }
-
-
-@cache
-def sample(name: str) -> tuple[Puzzle, dict[str, Split]]:
-    """A few puzzles of a page with every clue shown, and the puzzle with their relations."""
-    from datasets_gen.extensions.declared.generate import declared_splits
-
-    return declared_splits(name, {"train": SAMPLE}, clues=10**6, processes=1)
 
 
 def shape(name: str) -> Shape:

@@ -1,6 +1,7 @@
 """Random constraints over 60 cells that hold 0 or 1: for networks that learn constraints rather than puzzles."""
 
-from datasets_gen.extensions.declared import Declared, Drawn, cp
+from datasets_gen.extensions.declared import Declared, cp
+from datasets_gen.extensions.declared.kinds import of_kinds
 
 
 class RandomBinary(Declared):
@@ -13,33 +14,26 @@ class RandomBinary(Declared):
     def puzzle(self, x, rng, fill):
         """Constraints of two kinds over random cells, all of which a random answer obeys."""
         share = rng.uniform(0.2, 0.5)  # of ones
-        cells, answer = [*x.flat], (rng.random(x.size) < share).astype(int)
+        answer = (rng.random(x.size) < share).astype(int)
 
-        def some(fewest, most):
-            chosen = rng.choice(x.size, rng.integers(fewest, most + 1), replace=False)
-            return [cells[i] for i in chosen], answer[chosen]
-
-        def count():
+        def count(some):
             chosen, digits = some(2, 9)
             return cp.sum(chosen) == int(digits.sum())
 
-        def bound():
+        def bound(some):
             chosen, digits = some(3, 8)
             lower, total = rng.random() < 0.5, int(digits.sum())
             return cp.sum(chosen) >= total if lower else cp.sum(chosen) <= total
 
-        def clause():
+        def clause(some):
             chosen, digits = some(3, 3)
             wanted = rng.integers(0, 2, 3)
             wanted[0] = digits[0]  # one literal is true
             return cp.any([cell == int(one) for cell, one in zip(chosen, wanted, strict=True)])
 
-        def pair():
+        def pair(some):
             (a, b), (one, other) = some(2, 2)
             return a == b if one == other else a != b
 
         kinds = [count, bound, clause, pair]
-        chosen = [kinds[i] for i in rng.choice(len(kinds), 2, replace=False)]
-        drawn = [kind() for kind in chosen for _ in range(3 * x.size)]
-        given = [cell == int(digit) for cell, digit in zip(cells, answer, strict=True)]
-        return Drawn(answer.reshape(x.shape), optional=[*drawn, *given])
+        return of_kinds(x, rng, answer, kinds, 2)
