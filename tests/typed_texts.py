@@ -26,8 +26,7 @@ from reason.extensions.play.page import FAMILIES
 TEMPLATE = Path(__file__).parents[1] / "reason/extensions/play/template"
 BESIDE = {  # clues beside cells, or a grid without its frame
     "arc", "binary", "colouring", "futoshiki", "hitori", "kakuro", "killer", "light-up", "nonogram", "pairs",
-    "random-binary", "random-values",
-    "slitherlink", "sudoku-jigsaw",
+    "random-binary", "random-mixed", "random-values", "random-walls", "slitherlink", "sudoku-jigsaw",
 }  # fmt: skip
 READER = """
 require("readline").createInterface({ input: process.stdin }).on("line", (line) => {

@@ -14,9 +14,14 @@ EACH = 3  # constraints of a kind for each cell
 
 
 def of_kinds(
-    x: Any, rng: np.random.Generator, answer: np.ndarray, kinds: Sequence[Callable[[Some], Any]], count: int
+    x: Any,
+    rng: np.random.Generator,
+    answer: np.ndarray,
+    kinds: Sequence[Callable[[Some], Any]],
+    count: int,
+    wall: int | None = None,
 ) -> Drawn:
-    """A puzzle whose clues are digits of `answer` (S,) and constraints of `count` of the kinds.
+    """A puzzle whose clues are digits of `answer` (S,) and constraints of `count` of the kinds; walls are shown.
 
     A kind makes a constraint that the answer obeys of `some(fewest, most)` cells, or None of cells that allow none.
     """
@@ -28,5 +33,7 @@ def of_kinds(
 
     chosen = [kinds[i] for i in rng.choice(len(kinds), count, replace=False)]
     drawn = [kind(some) for kind in chosen for _ in range(EACH * x.size)]
-    given = [cell == int(digit) for cell, digit in zip(cells, answer, strict=True)]
-    return Drawn(answer.reshape(x.shape), optional=[*(each for each in drawn if each is not None), *given])
+    walls = [cell == wall for cell, digit in zip(cells, answer, strict=True) if digit == wall]
+    given = [cell == int(digit) for cell, digit in zip(cells, answer, strict=True) if digit != wall]
+    optional = [*(each for each in drawn if each is not None), *given]
+    return Drawn(answer.reshape(x.shape), shown=walls, optional=optional)

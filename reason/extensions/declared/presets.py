@@ -71,16 +71,17 @@ def about(name: str) -> str:
     return f"{summary}\n\n{told}"
 
 
-ANY = ["killer", "futoshiki", "queens", "takuzu", "colouring", "sudoku-diagonal", "random-values", "random-binary"]
+RANDOM = ["random-values", "random-binary", "random-walls", "random-mixed"]
+ANY = [*(name for name in PAGES if name != "sudoku-16"), *RANDOM]
 
 
 def any_puzzle() -> Config:
     """One network for any declared puzzle: its mixer reads linear constraints, and no weight knows a puzzle's name.
 
-    Trains on six pages and two pages of random constraints in turn; answers kinds that it never saw (docs/data.md).
+    Trains on eleven pages and four pages of random constraints in turn; answers kinds that it never saw (docs/data.md).
     """
-    clues = tuple(24 if name == "sudoku-diagonal" else None for name in ANY)
-    made = {"name": tuple(ANY), "train": 600, "validation": 60, "test": 200, "clues": clues}
+    train = tuple(1200 if name in RANDOM else 600 for name in ANY)
+    made = {"name": tuple(ANY), "train": train, "validation": 60, "test": 200}
     changes = {"data.directory": ",".join(f"data/{name}" for name in ANY), "data.generate": made}
     return derive(
         declared_puzzle(), changes | {"model.mixer": "linear", "optimizer.muon_lr": 0.003, "optimizer.lr": 0.001}

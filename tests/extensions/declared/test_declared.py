@@ -35,7 +35,8 @@ from reason.presets import preset
 pytest.importorskip("cpmpy")
 NAMES = [
     "colouring", "futoshiki", "hitori", "kakuro", "killer", "latin-10", "light-up", "nonogram", "queens",
-    "random-binary", "random-values", "slitherlink", "sudoku-16", "sudoku-diagonal", "sudoku-jigsaw", "takuzu",
+    "random-binary", "random-mixed", "random-values", "random-walls", "slitherlink", "sudoku-16", "sudoku-diagonal",
+    "sudoku-jigsaw", "takuzu",
 ]  # fmt: skip
 DRAWN = {}  # by name: the puzzle with its set's structure, questions, answers and relations of a draw
 

@@ -104,6 +104,7 @@ def satisfied(constraints, tokens, relations):
 
 @pytest.mark.parametrize("page", [
     "killer", "futoshiki", "kakuro", "takuzu", "light-up", "queens", "colouring", "random-values", "random-binary",
+    "random-walls",
     *(str(KINDS / f"{kind}.py") for kind in ("anti_king", "kenken", "mines", "tents", "thermometers", "windoku")),
 ])  # fmt: skip
 def test_the_constraints_of_a_page_judge_as_its_rules_do(page):

@@ -1,0 +1,53 @@
+"""Random constraints over 18 cells of five values whose linear form has exponents or hidden booleans."""
+
+import math
+
+from datasets_gen.extensions.declared import Declared, cp
+from datasets_gen.extensions.declared.kinds import of_kinds
+
+
+class RandomMixed(Declared):
+    """Random constraints over 18 cells of five values: products, maxima, counts of comparisons, tables, cases."""
+
+    name = "random-mixed"
+    grid, values = (3, 6), "12345"
+    fewest = 30
+
+    def puzzle(self, x, rng, fill):
+        """Constraints of three kinds over random cells, all of which a random answer obeys."""
+        answer = rng.integers(1, 6, x.size)
+
+        def product(some):
+            chosen, digits = some(2, 3)
+            return math.prod(chosen) == int(digits.prod())
+
+        def highest(some):
+            chosen, digits = some(2, 4)
+            return cp.max(chosen) == int(digits.max())
+
+        def lowest(some):
+            chosen, digits = some(2, 4)
+            return cp.min(chosen) == int(digits.min())
+
+        def exceeded(some):
+            (first, *others), (own, *rest) = some(3, 5)
+            return cp.sum([first > other for other in others]) == sum(int(own > other) for other in rest)
+
+        def rising(some):
+            chosen, digits = some(3, 5)
+            pairs = zip(chosen, chosen[1:], strict=False)
+            return cp.sum([a < b for a, b in pairs]) == int((digits[:-1] < digits[1:]).sum())
+
+        def table(some):
+            chosen, digits = some(2, 3)
+            rows = rng.integers(1, 6, (4, len(chosen))).tolist()
+            return cp.Table(chosen, [*rows, digits.tolist()])
+
+        def case(some):
+            chosen, digits = some(2, 3)
+            wanted = rng.integers(1, 6, len(chosen))
+            wanted[0] = digits[0]  # one case holds
+            return cp.any([cell == int(value) for cell, value in zip(chosen, wanted, strict=True)])
+
+        kinds = [product, highest, lowest, exceeded, rising, table, case]
+        return of_kinds(x, rng, answer, kinds, 3)
