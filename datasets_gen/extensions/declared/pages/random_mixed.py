@@ -1,6 +1,7 @@
 """Random constraints over 18 cells of five values whose linear form has exponents or hidden booleans."""
 
 import math
+from itertools import pairwise
 
 from datasets_gen.extensions.declared import Declared, cp
 from datasets_gen.extensions.declared.kinds import of_kinds
@@ -35,8 +36,7 @@ class RandomMixed(Declared):
 
         def rising(some):
             chosen, digits = some(3, 5)
-            pairs = zip(chosen, chosen[1:], strict=False)
-            return cp.sum([a < b for a, b in pairs]) == int((digits[:-1] < digits[1:]).sum())
+            return cp.sum([a < b for a, b in pairwise(chosen)]) == int((digits[:-1] < digits[1:]).sum())
 
         def table(some):
             chosen, digits = some(2, 3)
