@@ -55,7 +55,7 @@ class Solution(NamedTuple):
     puzzle: Puzzle
     question: np.ndarray
     thought: Thought
-    relations: np.ndarray | None = None  # (M, 1 + C + P') its instances
+    relations: np.ndarray | None = None  # (M, 1 + C + n_cells) its instances
     restart: int = 1  # the number of this one
     restarts: int = 1  # how many were made, the first included
 
@@ -146,9 +146,9 @@ def family_of_run(run: Path, config: Config) -> Puzzle:
     shape = read_shape(run)
     try:
         directory = config.data.directory
-        if config.model.of_any and directory is not None and (splits := splits_of(directory)):
+        if config.model.set_agnostic and directory is not None and (splits := splits_of(directory)):
             return puzzle_of(read_metadata(directory, splits[0]))
-        if config.model.of_any and directory not in (None, read_config(run / "config.json").data.directory):
+        if config.model.set_agnostic and directory not in (None, read_config(run / "config.json").data.directory):
             return puzzle_named(str(directory))
         return family_of(read_record(run)["task"], shape.seq_len, shape.vocab_size, shape.structure)
     except (DatasetError, KeyError) as error:
@@ -187,10 +187,10 @@ def solve_text(
     puzzle = trained.sized(text)
     question, relations = puzzle.typed(text)
     # A board of the trained size has the training set's structure, which may declare more than the family.
-    of_trained_size = puzzle == trained and not config.model.of_any
+    of_trained_size = puzzle == trained and not config.model.set_agnostic
     shape = model.shape if of_trained_size else shape_of_puzzle(puzzle)
     device = next(model.parameters()).device
-    if not model.reads(shape):
+    if not model.accepts(shape):
         fit = next((name for name in pretrained_models() if card(name)["task"] == puzzle.task), None)
         fix = "type one of its size" + (f", or reason solve {fit} …" if fit else "")
         raise ConfigError(f"the puzzle has {shape.difference(model.shape)}: {fix}")

@@ -39,7 +39,7 @@ def test_steps_are_records(run, sudoku_4x4):
 
 def test_a_size_free_model_takes_another_size(here):
     larger, maze = reason.Dataset(make_set("maze --size 9 --train 0 --test 3", here / "set")), reason.load("maze")
-    with pytest.raises(ConfigError, match="puzzles of 81 cells, and the model was built for 225: "):
+    with pytest.raises(ConfigError, match="the model was built for puzzles of 225 cells, these have 81: "):
         next(maze.steps(larger.batch(), 1))
     maze.accept(larger)
     exact = [record.exact for record in maze.steps(larger.batch(), 4)]

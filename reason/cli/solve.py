@@ -79,7 +79,7 @@ def main(argv: list[str]) -> int:
     """Parse, solve, draw; returns the exit status."""
     parser = Parser(prog="reason solve", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="MODEL PUZZLE | steps=T | section.key=value")
-    parser.add_argument("--restarts", type=int, metavar="K", help="at most, the first included (default: no limit)")
+    parser.add_argument("--restarts", type=int, metavar="R", help="at most, the first included (default: no limit)")
     parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help="for restarts (default: a minute)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="solve a file of puzzles, and write this CSV file")
     parser.add_argument("--gif", type=Path, metavar="FILE", help="also write an animated picture")
@@ -108,7 +108,7 @@ def main(argv: list[str]) -> int:
     puzzle = family_of_run(run, config)
     puzzles = _puzzles(Path(text), puzzle) if output else [_text(text)]
     device = pick_device(config.device)
-    read = (*READ, "data.directory") if config.model.of_any else READ
+    read = (*READ, "data.directory") if config.model.set_agnostic else READ
     skipped = (key for key in pairs if key.startswith(("evaluation.", "data.")) and key not in read)
     unread = dict.fromkeys(skipped, f"reason solve only reads {', '.join(READ)}") | idle(config)
     for line in idle_lines(dict(pairs), unread, "this answer"):

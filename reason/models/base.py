@@ -73,7 +73,7 @@ class Batch(NamedTuple):
     inputs: Tensor  # (B, S)
     labels: Tensor  # (B, S)
     identifiers: Tensor  # (B,)
-    relations: tuple[Tensor, ...] = ()  # for each relation of the structure, seen or not, (B, M, C + P'), int16
+    relations: tuple[Tensor, ...] = ()  # for each relation of the structure, seen or not, (B, M, C + n_cells), int16
     shape: Shape | None = None  # of their set, by which a model distinguishes sets of one size
 
     def each(self, change: Callable[..., Tensor], *others: Batch) -> Batch:
@@ -102,7 +102,7 @@ class Context:
 
     x: Tensor  # (B, S', D): the encoded puzzle x̂; S' = prefix + positions of the cells
     mask: Tensor | None = None  # (B, S', 1): 0 at inactive positions, such as walls; None: all are active
-    relations: tuple[Tensor, ...] = ()  # (B, M, C + P') for each relation: the instances of each puzzle, −1 absent
+    relations: tuple[Tensor, ...] = ()  # (B, M, C + n_cells) for each relation: instances of each puzzle, −1: none
     layout: Layout | None = None  # the constants of the puzzles' shape
 
     @cached_property
@@ -153,7 +153,7 @@ class ModelConfig(BaseConfig):
     mixed_precision: ClassVar[bool] = False  # supports mixed precision (`autocast`)
 
     @property
-    def of_any(self) -> bool:
+    def set_agnostic(self) -> bool:
         """Return whether no weight depends on the set, so that one network accepts sets of different kinds."""
         return False
 
@@ -236,7 +236,7 @@ class Reasoner(nn.Module, ABC):
         start = self.initial_state(context)
         return type(start)(*(context.x if z is start[0] else z for z in start))
 
-    def reads(self, shape: Shape) -> bool:
+    def accepts(self, shape: Shape) -> bool:
         """Return whether the model can, after `add_shape`, accept puzzles of this shape."""
         return shape == self.shape
 
@@ -244,7 +244,7 @@ class Reasoner(nn.Module, ABC):
         """Raise ConfigError if the mixer, perhaps user-defined, does not return a tensor that can be added to h."""
 
     def add_shape(self, shape: Shape) -> None:
-        """Accept puzzles of another shape for which `reads` is true."""
+        """Accept puzzles of another shape for which `accepts` is true."""
 
     def balance_weights(self) -> list[nn.Parameter]:
         """w of AlgGradNorm: every loss term has a gradient in at least one of these weights; []: no balancing."""

@@ -1,4 +1,4 @@
-"""Size-dependent constants of a model: token maps, masks and positions.
+"""Size-dependent constants of a model: masks, positions, and the map between tokens and symbols.
 
 Most models have no weight that depends on the board size: no MLP over cells, no learned positions. Such a model serves
 every size of its family. `Layout` holds the constants that do depend on the size; a model keeps one for each size.
@@ -15,116 +15,130 @@ from torch import Tensor, nn
 
 from reason.errors import ConfigError
 from reason.models.base import Context, Reasoner, Shape
-from reason.models.mixing import MIXERS, OTHER_TOKENS, MixingConfig
+from reason.models.mixing import MixingConfig
 from reason.nn.block import StructuredBlock
-from reason.nn.geometry import Geometry, incidence, pooling
+from reason.nn.geometry import Geometry, incidence, open_symbols, pooling, receiving_symbols
 from reason.nn.rope import rotary_2d_table, rotary_table
 from reason.plugins import defined
 
 IMPOSSIBLE = -1e4  # the logit of a token that a cell cannot hold; representable in bfloat16 and float16
 
 
-class Layout(nn.Module):
-    """One puzzle shape: its constants, and the maps from tokens to embeddings and from head outputs to logits.
+class SymbolMap(nn.Module):
+    """The map from tokens to embeddings, and from head outputs to logits, if each cell has K positions for K symbols.
 
-    A cell is one position, which embeds its token. With symbols a cell has K positions, and position (s, k) embeds 0:
-    cell s holds symbol k; 1: it holds another one; 2 + i: it holds the i-th of the other tokens (Sudoku:
-    2 padding, 3 blank). So no weight distinguishes symbols, and renamed symbols give the renamed answer.
+    Position (s, k) embeds 0 if cell s holds symbol k, 1 if the cell holds another symbol, and 2 + i if the cell holds
+    the i-th token that is not a symbol (Sudoku: 2 padding, 3 blank). So no weight distinguishes symbols, and renamed
+    symbols give the renamed answer.
     """
+
+    embedding_index: Tensor  # (V, K): the embedding of a position for symbol k whose cell holds token v
+    symbol_tokens: Tensor  # (K,)
+    other_tokens: Tensor | None  # (O,) tokens other than symbols that an answer may hold
+
+    def __init__(self, shape: Shape, other_tokens: list[int]):
+        super().__init__()
+        self.vocab_size, alphabet = shape.vocab_size, np.array(shape.structure.alphabet)
+        same = np.arange(shape.vocab_size)[:, None] == alphabet  # (V, K)
+        is_symbol = same.any(1)
+        other = 2 + (~is_symbol).cumsum() - 1  # of a token other than a symbol
+        index = np.where(is_symbol[:, None], (~same).astype(np.int64), other[:, None])
+        self.register_buffer("embedding_index", torch.from_numpy(index), persistent=False)
+        self.register_buffer("symbol_tokens", torch.from_numpy(alphabet), persistent=False)
+        others = torch.tensor(other_tokens) if other_tokens else None
+        self.register_buffer("other_tokens", others, persistent=False)
+
+    def given(self, tokens: Tensor) -> Tensor:
+        """Return (B, S, K): true at the symbol that a cell holds."""
+        return tokens[..., None] == self.symbol_tokens
+
+    def logits(self, values: Tensor, mask: Tensor | None) -> Tensor:
+        """Map the head's values (B, S·K, n) to logits (B, S, V); symbols with mask 0 are IMPOSSIBLE.
+
+        The first of the n values means "this cell holds it". The last values are those of the other tokens that an
+        answer may hold, averaged over the cell.
+        """
+        scores = values[..., 0]
+        if mask is not None:
+            scores = scores.masked_fill(mask.eq(0).squeeze(-1), IMPOSSIBLE)
+        scores = scores.unflatten(1, (-1, len(self.symbol_tokens)))  # (B, S, K)
+        out = scores.new_full((*scores.shape[:2], self.vocab_size), IMPOSSIBLE)
+        out = out.index_copy(-1, self.symbol_tokens, scores)
+        if self.other_tokens is None:
+            return out
+        others = values[..., -len(self.other_tokens) :].unflatten(1, (-1, scores.shape[2])).mean(2)  # (B, S, O)
+        return out.index_copy(-1, self.other_tokens, others)
+
+
+class Layout(nn.Module):
+    """The constants of one puzzle shape. Each cell is one position or, with symbols, K positions."""
 
     rotary: Tensor | None  # (2, S', D/heads)
     pool: Tensor | None  # (G, S)
-    spread: Tensor | None  # (S, G)
-    kinds: Tensor | None  # (V, K): the embedding of a position for symbol k whose cell holds token v
-    columns: Tensor | None  # (K,) the tokens that are symbols
+    membership: Tensor | None  # (S, G)
     mixer_constants: Any  # what `StructuredMixer.constants` returns for the shape
-    others: Tensor | None  # (O,) tokens other than symbols that may be in an answer
 
     def __init__(self, config: MixingConfig, shape: Shape):
         super().__init__()
         structure = shape.structure
-        self.shape, self.grid = shape, structure.grid
+        self.shape = shape
+        self.grid = structure.grid
+        self.prefix = config.prefix
         self.outside = structure.outside if config.mixer == "local" else None
         self.open_only: bool = getattr(config, "open_only", False)  # of symbols, else of cells
-        self.symbols, self.of_any = len(structure.alphabet) if config.symbols else 1, config.of_any
+        self.symbols = len(structure.alphabet) if config.symbols else 1
+        self.symbol_map = SymbolMap(shape, config.others(shape)) if config.symbols else None
+        self.mixer_constants = config.structured_mixer.constants(shape)
+        self.any_set = config.structured_mixer.any_set
         groups = [structure.partition(name) for name in structure.groups] if config.by_group else []
-        self.mixer_constants = MIXERS[config.mixer].constants(shape) if config.mixer in MIXERS else None
-        self.relations = tuple(int(numbers.max()) + 1 for numbers in groups)
+        self.group_counts = tuple(int(numbers.max()) + 1 for numbers in groups)
         member = incidence(groups) if groups else None
-        constants = {
-            "rotary": _rotary(config, shape),
-            "pool": None if member is None else torch.from_numpy(pooling(member)),
-            "spread": None if member is None else torch.from_numpy(member.T.copy()),
-            "kinds": torch.from_numpy(_kinds(shape)) if config.symbols else None,
-            "columns": torch.tensor(structure.alphabet) if config.symbols else None,
-            "others": torch.tensor(others) if config.symbols and (others := config.others(shape)) else None,
-        }
-        for name, constant in constants.items():
-            self.register_buffer(name, constant, persistent=False)
+        pool, membership = (None, None) if member is None else (pooling(member), member.T.copy())
+        self.register_buffer("rotary", _rotary(config, shape), persistent=False)
+        self.register_buffer("pool", None if pool is None else torch.from_numpy(pool), persistent=False)
+        self.register_buffer("membership", None if member is None else torch.from_numpy(membership), persistent=False)
 
     def geometry(self, context: Context) -> Geometry:
         """Return the geometry: the constants of the shape, and each puzzle's active positions and mixer constants."""
         sends = context.mask
         receives = sends if self.open_only else None
-        if receives is not None and self.columns is not None and self.mixer_constants is None:
-            receives = self._receives(receives)
+        if receives is not None and self.membership is not None and self.mixer_constants is None:
+            senders = receives.float().unflatten(1, (-1, self.symbols)).squeeze(-1)  # (B, S, K)
+            receives = receiving_symbols(senders, self.membership).flatten(1)[..., None].to(receives.dtype)
         constants = None if self.mixer_constants is None else self.mixer_constants(context)
-        by_group = (self.pool, self.spread, self.relations, self.symbols)
+        by_group = (self.pool, self.membership, self.group_counts, self.symbols)
         return Geometry(self.rotary, self.grid, sends, receives, *by_group, constants)
 
-    def mask(self, tokens: Tensor, dtype: torch.dtype) -> Tensor | None:
+    def active_positions(self, tokens: Tensor, dtype: torch.dtype) -> Tensor | None:
         """Tokens (B, S) -> (B, S', 1): 0 at walls, or at symbols that the clues exclude; None: all are active."""
-        if self.open_only and self.columns is not None:
-            return self._open(tokens)[..., None].to(dtype)
+        if self.open_only and self.symbol_map is not None:
+            assert self.membership is not None, "open symbols need groups"
+            return open_symbols(self.symbol_map.given(tokens), self.membership).flatten(1)[..., None].to(dtype)
         return None if self.outside is None else (tokens != self.outside)[..., None].to(dtype)
 
-    def _open(self, tokens: Tensor) -> Tensor:
-        """Return (B, S·K): 1 for a given cell's symbol, and for a blank cell's symbols that its groups do not hold."""
-        assert self.columns is not None, "open symbols are of symbols"
-        assert self.spread is not None, "open symbols need groups"
-        given = tokens[..., None] == self.columns  # (B, S, K)
-        together = (self.spread @ self.spread.T > 0).float()  # (S, S)
-        excluded = torch.einsum("st,btk->bsk", together, given.float()) > 0
-        return (given | ~(excluded | given.any(-1, keepdim=True))).flatten(1)
+    def embedding_rows(self, tokens: Tensor, relations: tuple[Tensor, ...] = ()) -> Tensor:
+        """Return the embedding index (B, S') of each position for tokens (B, S), without a prefix."""
+        rows = tokens if self.symbol_map is None else self.symbol_map.embedding_index[tokens].flatten(1)
+        return rows if self.any_set is None else self.any_set.extend(rows, self.mixer_constants, relations)
 
-    def _receives(self, sends: Tensor) -> Tensor:
-        """Return (B, S', 1): 1 if another position of some group sends, too."""
-        assert self.spread is not None, "open symbols need groups"
-        member, senders = self.spread.float(), sends.float().unflatten(1, (-1, self.symbols)).squeeze(-1)  # (B, S, K)
-        met = (member @ (member.T @ senders > 1).float() > 0) | (senders.sum(-1, keepdim=True) > 1)
-        return (met * senders).flatten(1)[..., None].to(sends.dtype)
-
-    def embedded(self, tokens: Tensor, relations: tuple[Tensor, ...] = ()) -> Tensor:
-        """Return the embedding index (B, S') of each position for tokens (B, S)."""
-        rows = tokens if self.kinds is None else self.kinds[tokens].flatten(1)
-        if self.of_any and self.mixer_constants is not None:  # after the cells: hidden booleans of the constraints
-            rows = nn.functional.pad(rows, (0, self.mixer_constants.hidden_of(relations)), value=2 + OTHER_TOKENS)
-        return rows
+    def cell_states(self, z: Tensor) -> Tensor:
+        """Return the states of the cells (B, S·K, D): z without its prefix and the positions that a mixer added."""
+        if self.prefix or self.any_set is not None:
+            return z[:, self.prefix : self.prefix + self.shape.seq_len * self.symbols]
+        return z  # the gradient of a slice would be a copy
 
     def logits(self, values: Tensor, mask: Tensor | None) -> Tensor:
-        """Map the head's values (B, S', n) to logits (B, S, V), with the mask of `Context`.
+        """Map the head's values (B, S·K, n) to logits (B, S, V), with the mask of `Context`.
 
-        With symbols the first of the n values means "this cell holds it"; symbols that are not open are IMPOSSIBLE.
-        The last values are those of the other tokens that a label may hold, averaged over the cell. Cells without a
-        state (`open_only`) get the token that says so.
+        A wall, which has no state if `open_only` is set, gets the token of a wall.
         """
-        if self.open_only and self.columns is None and self.outside is not None and mask is not None:
-            # the width of the head, which has logits of marks too
-            token = torch.arange(values.shape[-1], device=values.device)
-            wall = torch.where(token == self.outside, 0.0, IMPOSSIBLE).to(values.dtype)
-            return torch.where(mask.ne(0), values, wall)
-        if self.columns is None:
+        if self.symbol_map is not None:
+            return self.symbol_map.logits(values, mask if self.open_only else None)
+        if not self.open_only or self.outside is None or mask is None:
             return values
-        scores = values[..., 0]  # (B, S·K)
-        if self.open_only and mask is not None:
-            scores = scores.masked_fill(mask.eq(0).squeeze(-1), IMPOSSIBLE)
-        scores = scores.unflatten(1, (-1, self.symbols))  # (B, S, K)
-        out = scores.new_full((*scores.shape[:2], self.shape.vocab_size), IMPOSSIBLE)
-        out = out.index_copy(-1, self.columns, scores)
-        if self.others is None:
-            return out
-        others = values[..., -len(self.others) :].unflatten(1, (-1, self.symbols)).mean(2)  # (B, S, O)
-        return out.index_copy(-1, self.others, others)
+        token = torch.arange(values.shape[-1], device=values.device)  # the head may also have logits of marked tokens
+        wall = torch.where(token == self.outside, 0.0, IMPOSSIBLE).to(values.dtype)
+        return torch.where(mask.ne(0), values, wall)
 
 
 def masked(x: Tensor, mask: Tensor | None) -> Tensor:
@@ -141,22 +155,18 @@ def _rotary(config: MixingConfig, shape: Shape) -> Tensor | None:
     return None
 
 
-def _kinds(shape: Shape) -> np.ndarray:
-    same = np.arange(shape.vocab_size)[:, None] == np.array(shape.structure.alphabet)  # (V, K)
-    is_symbol = same.any(1)
-    other = 2 + (~is_symbol).cumsum() - 1  # of a token other than a symbol
-    return np.where(is_symbol[:, None], (~same).astype(np.int64), other[:, None])
-
-
-class LaidOut(Reasoner):
-    """A reasoner with a `Layout` for each puzzle size."""
+class LayoutModel(Reasoner):
+    """A reasoner that keeps a `Layout` for each shape of puzzles, and so accepts puzzles of several sizes."""
 
     def __init__(self, config: MixingConfig, shape: Shape, dtype: torch.dtype):
-        """Start with the model's own shape. Raises ConfigError if it lacks structure that the config requires."""
+        """Create the layout of the model's own shape. Raises ConfigError if the shape lacks required structure."""
         super().__init__()
-        if reason := config.lacking(shape):
+        if reason := config.missing_structure(shape):
             raise ConfigError(f"{reason}; name a set that does, or declare `structure` in its dataset.json")
-        self.mixing, self.shape, self.dtype, self.prefix = config, shape, dtype, config.prefix
+        self.mixing = config
+        self.shape = shape
+        self.dtype = dtype
+        self.prefix = config.prefix
         self.layouts = nn.ModuleList([Layout(config, shape)])
 
     def layout(self, context: Context) -> Layout:
@@ -167,13 +177,13 @@ class LaidOut(Reasoner):
     def layout_of(self, tokens: Tensor, shape: Shape | None = None) -> Layout:
         """Return the layout of tokens (B, S) of a set of that shape; a growing text uses that of its full length."""
         count, known = tokens.shape[1], self._known()
-        if of_size := [layout for layout in known if layout.shape.seq_len == count]:
-            return next((layout for layout in of_size if layout.shape is shape or layout.shape == shape), of_size[0])
+        if same_size := [layout for layout in known if layout.shape.seq_len == count]:
+            return next((each for each in same_size if each.shape is shape or each.shape == shape), same_size[0])
         if count > self.shape.seq_len or self.mixing.structured or self.mixing.mixer == "mlp":
+            sizes = ", ".join(str(layout.shape.seq_len) for layout in known)
             raise ConfigError(
-                f"puzzles of {count} cells, and the model was built for "
-                f"{', '.join(str(layout.shape.seq_len) for layout in known)}: name puzzles of "
-                "its size, or let it take their set first, which is run.accept(DIR) of a loaded run"
+                f"the model was built for puzzles of {sizes} cells, these have {count}: name puzzles of its size, or "
+                "call run.accept(DIR) first"
             )
         return known[0]
 
@@ -197,19 +207,19 @@ class LaidOut(Reasoner):
     def _known(self) -> list[Layout]:
         return list(self.layouts)  # type: ignore[arg-type]
 
-    def reads(self, shape: Shape) -> bool:
-        """Return whether no weight is bound to another size, and the shape declares what the mixer needs."""
+    def accepts(self, shape: Shape) -> bool:
+        """Return whether no weight is bound to another size, and the shape declares the structure that is required."""
         c, built = self.mixing, self.shape
         if shape.num_puzzle_identifiers not in (1, built.num_puzzle_identifiers):  # 1: only the blank one
             return False
-        for layout in () if c.of_any else self._known():
+        for layout in () if c.set_agnostic else self._known():
             if (same := layout.shape).seq_len == shape.seq_len:
                 return same.vocab_size == shape.vocab_size and (same.structure == shape.structure or not c.structured)
         same_weights = all(of(shape) == of(built) for of in (c.embeddings, c.values_of, c.constraints))
-        return c.size_free and same_weights and c.lacking(shape) is None
+        return c.size_free and same_weights and c.missing_structure(shape) is None
 
     def add_shape(self, shape: Shape) -> None:
         """Add the constants of this shape."""
-        of_size = [layout.shape for layout in self._known() if layout.shape.seq_len == shape.seq_len]
-        if not of_size or (self.mixing.of_any and shape not in of_size):
+        same_size = [layout.shape for layout in self._known() if layout.shape.seq_len == shape.seq_len]
+        if not same_size or (self.mixing.set_agnostic and shape not in same_size):
             self.layouts.append(Layout(self.mixing, shape).to(next(self.parameters())))

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from pydantic import Field, field_validator
 from pydantic.fields import FieldInfo
-from torch import nn
+from torch import Tensor, nn
 
 from datasets_gen.plugins import nearest
 from reason.errors import ConfigError
@@ -27,6 +27,15 @@ Positions = Literal["none", "rotary", "rotary-2d", "learned"]
 Constraints = dict[str, tuple[Any, ...]]  # {part of a mixer's messages: key of its constraint}
 
 
+class AnySet(NamedTuple):
+    """The part of a mixer whose weights fit every data set, with `symbols`: one network then accepts all sets."""
+
+    embeddings: int  # rows of the token embedding
+    outputs: int  # of the head per position
+    extend: Callable[[Tensor, Any, tuple[Tensor, ...]], Tensor]  # embedding index (B, S·K), mixer constants, relations
+    # of the puzzles -> embedding index (B, S'): the mixer may add positions after those of the cells
+
+
 class StructuredMixer(NamedTuple):
     """A mixer along the puzzle's structure: an entry of MIXERS.
 
@@ -36,11 +45,11 @@ class StructuredMixer(NamedTuple):
 
     build: Callable[[MixingConfig, Shape], nn.Module]
     description: str
-    lacking: Callable[[MixingConfig, Shape], str | None] = lambda config, shape: None  # what a shape must declare
+    missing_structure: Callable[[MixingConfig, Shape], str | None] = lambda config, shape: None  # as a message
     by_group: bool = False  # uses groups (`Geometry.pool` and others), and may have a position for every symbol
     by_value: bool = False  # uses the order of values
-    of_any: bool = False  # no weight depends on the set; `constants` then have `hidden_of`, see Layout.embedded
-    constants: Callable[[Shape], nn.Module | None] = lambda shape: None  # becomes Geometry.mixer_constants
+    any_set: AnySet | None = None
+    constants: Callable[[Shape], nn.Module | None] = lambda shape: None  # called with a Context: for `Geometry`
     constraints: Callable[[Shape], Constraints] = lambda shape: {}  # what its weights depend on
 
 
@@ -72,8 +81,7 @@ MIXERS: dict[str, StructuredMixer] = {
         constraints=constraints_of_groups,
     ),
 }
-OTHER_TOKENS = 3  # for a mixer of any set: no cell, an open one, a wall
-OTHERS = {"attention": "softmax over the cells", "mlp": "an MLP over the cells"}  # of `reason.nn.block`
+UNSTRUCTURED = {"attention": "softmax over the cells", "mlp": "an MLP over the cells"}  # of `reason.nn.block`
 
 
 class MixingConfig(ModelConfig):
@@ -106,8 +114,8 @@ class MixingConfig(ModelConfig):
     @field_validator("mixer")
     @classmethod
     def _known(cls, mixer: str) -> str:
-        if mixer not in OTHERS | MIXERS:
-            known = OTHERS | MIXERS
+        if mixer not in UNSTRUCTURED | MIXERS:
+            known = UNSTRUCTURED | MIXERS
             hint = f"{nearest(mixer, known)}{installed()}; {ADD_IMPORT}"
             raise ValueError(f"a mixer is {', '.join(known)}; got {mixer}; {hint}")
         return mixer
@@ -115,7 +123,7 @@ class MixingConfig(ModelConfig):
     @classmethod
     def settings(cls) -> Mapping[str, FieldInfo]:
         """Return every setting; the mixers with those that were added."""
-        mixers, literal = OTHERS | {name: each.description for name, each in MIXERS.items()}, cast(Any, Literal)
+        mixers, literal = UNSTRUCTURED | {name: each.description for name, each in MIXERS.items()}, cast(Any, Literal)
         told = "; ".join(f"{name}: {text}" for name, text in mixers.items())
         field = Field("attention", description=f"how cells exchange information: {told}")
         return {**cls.model_fields, "mixer": FieldInfo.from_annotated_attribute(literal[tuple(mixers)], field)}
@@ -136,14 +144,19 @@ class MixingConfig(ModelConfig):
         return self.mixer != "mlp" and self.positions != "learned"
 
     @property
-    def by_group(self) -> bool:
-        """Return whether the mixer uses groups."""
-        return self.mixer in MIXERS and MIXERS[self.mixer].by_group
+    def structured_mixer(self) -> StructuredMixer:
+        """Return the entry of the mixer; for attention and MLP an entry without structure, which builds no module."""
+        return MIXERS.get(self.mixer) or StructuredMixer(lambda c, shape: nn.Identity(), UNSTRUCTURED[self.mixer])
 
     @property
-    def of_any(self) -> bool:
+    def by_group(self) -> bool:
+        """Return whether the mixer uses groups."""
+        return self.structured_mixer.by_group
+
+    @property
+    def set_agnostic(self) -> bool:
         """Return whether no weight depends on the set."""
-        return self.mixer in MIXERS and MIXERS[self.mixer].of_any
+        return self.structured_mixer.any_set is not None
 
     @property
     def structured(self) -> bool:
@@ -151,22 +164,24 @@ class MixingConfig(ModelConfig):
         return self.mixer in MIXERS or self.positions == "rotary-2d"
 
     def positions_of(self, shape: Shape) -> int:
-        """S': prefix + S cells, K positions each with symbols."""
+        """Return S': the prefix, and for each of S cells one position, or K with symbols."""
         return self.prefix + shape.seq_len * (len(shape.structure.alphabet) if self.symbols else 1)
 
     def written(self, shape: Shape) -> float:
-        """Positions × width × layer calls."""
+        """Return positions × width × layer calls."""
         return self.positions_of(shape) * self.hidden_size * self.layer_calls
 
     def embeddings(self, shape: Shape) -> int:
-        """Rows of the token embedding: V; with symbols 2 (this one, another) and one for each other token."""
-        others = OTHER_TOKENS + 1 if self.of_any else shape.vocab_size - len(shape.structure.alphabet)  # 1: hidden
-        return 2 + others if self.symbols else shape.vocab_size
+        """Return the rows of the token embedding: V; with symbols 2, and one for each token that is not a symbol."""
+        if any_set := self.structured_mixer.any_set:
+            return any_set.embeddings
+        return 2 + shape.vocab_size - len(shape.structure.alphabet) if self.symbols else shape.vocab_size
 
     def outputs(self, shape: Shape) -> int:
         """Return the head's outputs per position: V; with symbols 1, and one for each other token of the labels."""
-        others = OTHER_TOKENS if self.of_any else len(self.others(shape))
-        return 1 + others if self.symbols else shape.vocab_size + len(shape.marks)
+        if any_set := self.structured_mixer.any_set:
+            return any_set.outputs
+        return 1 + len(self.others(shape)) if self.symbols else shape.vocab_size + len(shape.marks)
 
     def others(self, shape: Shape) -> list[int]:
         """Return the tokens other than symbols if there are more than padding and blank: a label may hold a wall."""
@@ -175,29 +190,29 @@ class MixingConfig(ModelConfig):
 
     def values_of(self, shape: Shape) -> int:
         """Return K if values are ordered, each with an embedding; 0 for symbols, or without positions for values."""
-        return len(shape.structure.values) if self.symbols and not self.of_any else 0
+        return len(shape.structure.values) if self.symbols and not self.set_agnostic else 0
 
     def constraints(self, shape: Shape) -> Constraints:
         """Return the constraint of each part of the mixer's messages."""
-        return MIXERS[self.mixer].constraints(shape) if self.mixer in MIXERS else {}
+        return self.structured_mixer.constraints(shape)
 
-    def lacking(self, shape: Shape) -> str | None:
-        """Return the required structure that `shape` lacks, or None."""
+    def missing_structure(self, shape: Shape) -> str | None:
+        """Return the required structure that `shape` lacks, as a message, or None."""
         structure = shape.structure
-        if self.mixer in MIXERS and (reason := MIXERS[self.mixer].lacking(self, shape)):
-            return reason
+        if message := self.structured_mixer.missing_structure(self, shape):
+            return message
         if self.positions == "rotary-2d" and structure.grid is None:
             return "model.positions=rotary-2d looks at a grid, and the set declares none"
         if self.symbols and not structure.alphabet:
             return "model.symbols=true takes a position for every symbol or value, and the set declares none"
-        if self.symbols and structure.values and not MIXERS[self.mixer].by_value:
+        if self.symbols and structure.values and not self.structured_mixer.by_value:
             return f"the values of the set have an order, which model.mixer={self.mixer} does not read"
         return None
 
 
 def by_symbol(c: ModelConfig, *shapes: Shape) -> bool:
     """Return whether tokens of every shape mean the same to the model: this symbol, another one, none yet."""
-    return isinstance(c, MixingConfig) and c.symbols and (c.of_any or all(s.structure.symbols for s in shapes))
+    return isinstance(c, MixingConfig) and c.symbols and (c.set_agnostic or all(s.structure.symbols for s in shapes))
 
 
 def check_mixing(c: MixingConfig) -> None:
@@ -206,7 +221,7 @@ def check_mixing(c: MixingConfig) -> None:
     if c.mixer == "attention":
         parts = {"rotary": 2, "rotary-2d": 4}.get(c.positions, 1)
         if c.hidden_size % (c.num_heads * parts):
-            size = f" of a size divisible by {parts}, which positions {c.positions} need" if rotary else ""
+            size = f" of a width divisible by {parts}, which positions {c.positions} need" if rotary else ""
             raise ValueError(
                 f"hidden_size {c.hidden_size} does not divide into {c.num_heads} heads{size}: type another "
                 "model.num_heads or model.hidden_size"
@@ -219,8 +234,8 @@ def check_mixing(c: MixingConfig) -> None:
         raise ValueError(f"expansion {c.expansion:g} leaves no inner width: type model.expansion=1")
 
 
-def mixer_of(c: MixingConfig, shape: Shape) -> nn.Module:
-    """Return a new mixer along the structure. Raises ConfigError if it has no layer `out`, which others need."""
+def build_mixer(c: MixingConfig, shape: Shape) -> nn.Module:
+    """Return a new mixer along the structure. Raises ConfigError if the module has no `Linear` named `out`."""
     mixer = MIXERS[c.mixer].build(c, shape)
     if not isinstance(getattr(getattr(mixer, "out", None), "weight", None), nn.Parameter):
         raise ConfigError(f"{defined(type(mixer))} has no `out`: name the last Linear of model.mixer={c.mixer} so")
@@ -228,7 +243,7 @@ def mixer_of(c: MixingConfig, shape: Shape) -> nn.Module:
 
 
 def inner_of(c: MixingConfig) -> int:
-    """I of the mixers along the structure."""
+    """Return I, the inner width of the mixers along the structure."""
     return round(c.expansion * c.hidden_size)
 
 

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from reason.dynamics.integrate import Noise, euler_maruyama, integrate, normal_like
 from reason.models.base import Batch, Context, MapKind, Readout, Shape
-from reason.models.layout import LaidOut, masked
-from reason.models.mixing import MIXERS, mixer_of
+from reason.models.layout import LayoutModel, masked
+from reason.models.mixing import MIXERS, build_mixer
 from reason.models.recursion import (
     Cycles,
     Move,
@@ -39,7 +39,7 @@ from reason.nn.linear import Embedding, Linear, truncated_normal_
 from reason.nn.norms import rms_norm
 
 
-class RecursiveModel(LaidOut):
+class RecursiveModel(LayoutModel):
     """N_H × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)), read out from z_H.
 
     An accelerator may set `stepper`, which computes a step without noise: stepper(model, state, context), or returns
@@ -76,7 +76,7 @@ class RecursiveModel(LaidOut):
         c, blocks = self.config, list[Block | StructuredBlock]()
         for _ in range(c.num_layers):
             if c.mixer in MIXERS:
-                blocks.append(StructuredBlock(mixer_of(c, self.shape)))
+                blocks.append(StructuredBlock(build_mixer(c, self.shape)))
             else:
                 length = c.positions_of(self.shape)
                 blocks.append(Block(c.hidden_size, length, c.mixer, c.num_heads, c.expansion, c.activation))
@@ -88,7 +88,7 @@ class RecursiveModel(LaidOut):
         Embeddings are cast to the states' type before they are scaled, as in the code of HRM and TRM.
         """
         layout = self.layout_of(batch.inputs, batch.shape)
-        x = self.tokens(layout.embedded(batch.inputs, batch.relations)).to(self.dtype)  # (B, S·K, D)
+        x = self.tokens(layout.embedding_rows(batch.inputs, batch.relations)).to(self.dtype)  # (B, S·K, D)
         if self.values is not None:
             x = x + self.values.weight.to(self.dtype).repeat(layout.shape.seq_len, 1)
         if self.puzzle_embedding is not None:
@@ -97,7 +97,7 @@ class RecursiveModel(LaidOut):
             x = torch.cat([own, x], dim=1)
         if self.positions is not None:
             x = math.sqrt(0.5) * (x + self.positions.weight.to(self.dtype))
-        mask = layout.mask(batch.inputs, x.dtype)
+        mask = layout.active_positions(batch.inputs, x.dtype)
         x = masked(math.sqrt(self.config.hidden_size) * x, mask)
         if self.config.mixer == "mlp" or self.config.by_group:
             x = sequence_first(x)
@@ -175,9 +175,7 @@ class RecursiveModel(LaidOut):
     def readout(self, state: RecursiveState, context: Context, step: int | None = None) -> Readout:
         """Return cell logits from z_H without prefix, and q in float32 from its first position (or the cells' mean)."""
         layout = self.layout(context)
-        cells = state.z_h[:, self.prefix :] if self.prefix else state.z_h  # the gradient of a slice is a copy
-        if layout.of_any:  # without hidden booleans
-            cells = cells[:, : layout.shape.seq_len * layout.symbols]
+        cells = layout.cell_states(state.z_h)
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
         halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         read = rms_norm(cells) if self.config.readout == "norm" else cells

@@ -108,14 +108,14 @@ class RecursiveConfig(MixingConfig):
             )
         return self
 
-    def lacking(self, shape: Shape) -> str | None:
+    def missing_structure(self, shape: Shape) -> str | None:
         """Return the structure that `open_only` or the mixer needs and the set does not declare, or None."""
         structure = shape.structure
         if self.open_only and not self.symbols and structure.outside is None:
             return "model.open_only=true leaves out what lies beyond the edge, and the set declares no token for it"
         if self.open_only and self.symbols and (structure.values or not structure.groups):
             return "model.open_only=true is for symbols that groups hold once, and the set declares none"
-        return super().lacking(shape)
+        return super().missing_structure(shape)
 
     @property
     def cycles(self) -> Cycles:

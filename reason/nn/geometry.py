@@ -1,4 +1,4 @@
-"""The geometry of a puzzle's cells, as constants that mixers use."""
+"""The geometry of a puzzle's cells: constants that mixers use, and the positions that are active."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 
@@ -17,13 +18,13 @@ class Geometry(NamedTuple):
     sends: Tensor | None = None  # (B, S', 1), 0 at a position that sends nothing; None: 1 everywhere
     receives: Tensor | None = None  # (B, S', 1), 0 if no other position of its groups sends; None: 1 everywhere
     pool: Tensor | None = None  # (G, S): h ↦ Σ h/√n over the n cells of each group
-    spread: Tensor | None = None  # (S, G): 1 if the cell belongs to the group
-    relations: tuple[int, ...] = ()  # groups of each partition; their sum is G
+    membership: Tensor | None = None  # (S, G): 1 if the cell belongs to the group
+    group_counts: tuple[int, ...] = ()  # groups of each partition; their sum is G
     symbols: int = 1  # K
     mixer_constants: Any = None  # returned by the `constants` of a mixer (reason.models.mixing) for these puzzles
 
     def masked(self, h: Tensor) -> Tensor:
-        """h (B, S', D) with 0 at the positions that send nothing."""
+        """Return h (B, S', D) with 0 at the positions that send nothing."""
         return h if self.sends is None else h * self.sends
 
 
@@ -39,3 +40,20 @@ def incidence(partitions: Sequence[np.ndarray]) -> np.ndarray:
 def pooling(member: np.ndarray) -> np.ndarray:
     """Divide each row of the incidence (G, S) by √n, so that a sum of independent members keeps their variance."""
     return member / np.sqrt(member.sum(1, keepdims=True))
+
+
+def open_symbols(given: Tensor, membership: Tensor) -> Tensor:
+    """Return (B, S, K): 1 for a given cell's symbol, and for an open cell's symbols that its groups do not hold.
+
+    `given` (B, S, K) is true at the symbol of each given cell; membership is (S, G).
+    """
+    together = (membership @ membership.T > 0).float()  # (S, S)
+    excluded = torch.einsum("st,btk->bsk", together, given.float()) > 0
+    return given | ~(excluded | given.any(-1, keepdim=True))
+
+
+def receiving_symbols(senders: Tensor, membership: Tensor) -> Tensor:
+    """Return (B, S, K): 1 at each sender (B, S, K) that shares its cell or, for its symbol, a group with another."""
+    member = membership.float()
+    heard = (member @ (member.T @ senders > 1).float() > 0) | (senders.sum(-1, keepdim=True) > 1)
+    return heard * senders

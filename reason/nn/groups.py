@@ -47,12 +47,12 @@ class GroupMixer(nn.Module):
         """Return the input (S', B, 2I) of the gate for h (B, S', D)."""
         z = geometry.masked(h).transpose(0, 1).contiguous()  # (S', B, D)
         y = self.own(z)
-        if geometry.pool is not None and geometry.spread is not None:
+        if geometry.pool is not None and geometry.membership is not None:
             (groups, cells), width = geometry.pool.shape, z.shape[-1]
             pooled = (geometry.pool.to(z.dtype) @ z.reshape(cells, -1)).view(groups, -1, width)  # (G, K·B, D)
-            of_relations = zip(self.relations, pooled.split(geometry.relations), strict=True)
+            of_relations = zip(self.relations, pooled.split(geometry.group_counts), strict=True)
             messages = torch.cat([weight(sums) for weight, sums in of_relations])  # (G, K·B, 2I)
-            y = torch.addmm(y.view(cells, -1), geometry.spread.to(z.dtype), messages.flatten(1)).view_as(y)
+            y = torch.addmm(y.view(cells, -1), geometry.membership.to(z.dtype), messages.flatten(1)).view_as(y)
         if self.symbols is not None:
             by_cell = z.unflatten(0, (-1, geometry.symbols))  # (S, K, B, D)
             message = self.symbols(by_cell.sum(1, keepdim=True) * geometry.symbols**-0.5)

@@ -163,7 +163,7 @@ def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reaso
     torch.manual_seed(seeds(config.seed)[0])
     model = build_model(config.model, data.shape, *dtypes(config.training.precision, data.device))
     for part in data.parts:
-        if not model.reads(part.shape):
+        if not model.accepts(part.shape):
             raise ConfigError(
                 f"{part.directory} has {part.shape}, {data.parts[0].directory} {data.shape}, and this model cannot "
                 "read both: type model.mixer=local, groups or attention, with model.positions=none or rotary-2d, or "

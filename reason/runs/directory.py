@@ -154,7 +154,7 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
 
 def accept_shape(model: Reasoner, shape: Shape, directory: Path | str, run: Path) -> None:
     """Let the model of a run accept the puzzle shape of another set, or raise ConfigError if it cannot."""
-    if not model.reads(shape):
+    if not model.accepts(shape):
         raise ConfigError(
             f"{directory} has {shape.difference(model.shape)} ({run}): name a set of its shape with data=DIR"
         )

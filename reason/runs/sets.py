@@ -91,7 +91,7 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
                 f"{data.metadata.ignore_label_id}), so there is nothing to learn; name another set with data=DIR"
             )
         refuse_unread(config, data)
-        if not config.model.of_any and data.metadata.task.get("name") != parts[0].metadata.task.get("name"):
+        if not config.model.set_agnostic and data.metadata.task.get("name") != parts[0].metadata.task.get("name"):
             raise ConfigError(
                 f"{data.directory} and {parts[0].directory} hold puzzles of two families; train on one of them"
             )

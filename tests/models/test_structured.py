@@ -191,7 +191,7 @@ def test_one_module_serves_several_sizes(settings, family):
         small, large = lines(4), lines(5)
     models = [make(family, puzzle, settings) for puzzle in (small, large)]
     assert models[0].state_dict().keys() == models[1].state_dict().keys()
-    assert models[0].reads(shape(large))
+    assert models[0].accepts(shape(large))
     models[0].add_shape(shape(large))
     models[1].load_state_dict(models[0].state_dict())
     for puzzle in (small, large):
@@ -211,12 +211,12 @@ def lines(size):
 
 def test_what_a_model_cannot_read_it_says():
     local = make("recursive", Maze(4), LOCAL)
-    assert not local.reads(shape(Sudoku(6)))  # other tokens
-    assert not local.reads(Shape(seq_len=25, vocab_size=6))  # no grid
-    assert not local.reads(shape(Maze(4)).model_copy(update={"structure": Structure(grid=(2, 8))}))
+    assert not local.accepts(shape(Sudoku(6)))  # other tokens
+    assert not local.accepts(Shape(seq_len=25, vocab_size=6))  # no grid
+    assert not local.accepts(shape(Maze(4)).model_copy(update={"structure": Structure(grid=(2, 8))}))
     learned = make("recursive", Maze(4), LOCAL | {"positions": "learned"})
-    assert not learned.reads(shape(Maze(5)))
-    assert learned.reads(shape(Maze(4)))
+    assert not learned.accepts(shape(Maze(5)))
+    assert learned.accepts(shape(Maze(4)))
     no_groups = Shape(seq_len=16, vocab_size=6, structure=Structure(symbols=(2, 3, 4, 5)))
     for settings, of, words in (
         (LOCAL, Shape(seq_len=16, vocab_size=6), r"model\.mixer=local looks at a grid"),

@@ -37,8 +37,8 @@ def test_group_mixing_adds_the_pooled_messages_of_every_group_with_their_varianc
     mixer = GroupMixer(width, inner, len(groups), symbols=True).double()
     assert mixer.symbols is not None
     member = incidence(groups).astype(np.float64)
-    pool, spread = torch.from_numpy(pooling(member)), torch.from_numpy(member.T.copy())
-    geometry = Geometry(pool=pool, spread=spread, relations=(4, 4, 4), symbols=symbols)
+    pool, membership = torch.from_numpy(pooling(member)), torch.from_numpy(member.T.copy())
+    geometry = Geometry(pool=pool, membership=membership, group_counts=(4, 4, 4), symbols=symbols)
     h = torch.randn(2, 16 * symbols, width, dtype=torch.float64)
     got = mixer(h, geometry).detach().numpy().reshape(2, 16, symbols, width)
     z = h.numpy().reshape(2, 16, symbols, width)

@@ -24,12 +24,12 @@ class Links(NamedTuple):
     """
 
     pool: Tensor  # (M·P, S): 1/√n at the n cells that a place holds
-    spread: Tensor  # (S, M·P): 1 at the same
+    membership: Tensor  # (S, M·P): 1 at the same
     numbers: Tensor  # (M, C): −1 where an instance carries none
 
 
 def links(instances: Tensor, relation: Relation, cells: int, dtype: torch.dtype = torch.float32) -> Links:
-    """Links of instances (..., M, C + P'), numbers first, on S = `cells` cells, in float32 or `dtype` if wider."""
+    """Links of instances (..., M, C + n_cells), numbers first, on S = `cells` cells, in float32 or `dtype` if wider."""
     numbers, places = instances.split([relation.clues, instances.shape[-1] - relation.clues], dim=-1)
     places = places.long()
     if relation.places:
@@ -78,7 +78,7 @@ class Instances(nn.Module):
 
 
 def _instances(relation: Relation) -> Tensor:
-    """(M, C + P'): the instances of every puzzle, which carry no numbers."""
+    """(M, C + n_cells): the instances of every puzzle, which carry no numbers."""
     most = max(map(len, relation.instances), default=0)
     rows = [[-1] * relation.clues + [*cells] + [-1] * (most - len(cells)) for cells in relation.instances]
     return torch.tensor(rows, dtype=torch.int16).view(len(rows), relation.clues + most)
@@ -117,7 +117,7 @@ class Messages(nn.Module):
             gates = gates + self.numbers(links.numbers + 1 + each).sum(-2).to(h.dtype)[..., None, :]
         answers = self.answer(glu(gates, self.activation))  # (B, M, K, P·2I)
         answers = answers.unflatten(-1, (self.places, -1)).transpose(2, 3)  # (B, M, P, K, 2I)
-        return links.spread.to(h.dtype) @ answers.flatten(3).flatten(1, 2)
+        return links.membership.to(h.dtype) @ answers.flatten(3).flatten(1, 2)
 
 
 class RelationMixer(GroupMixer):

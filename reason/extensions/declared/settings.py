@@ -1,8 +1,11 @@
-"""The mixer `relations`: an entry of the core's table of mixers."""
+"""The mixers `relations` and `linear`: entries of the core's table of mixers."""
 
 from __future__ import annotations
 
-from torch import nn
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from datasets_gen.structure import Relation
 from reason.extensions.declared.linear import LinearMixer
@@ -11,7 +14,7 @@ from reason.extensions.declared.sums import LinearConstraints
 from reason.models.base import Shape
 from reason.models.mixing import (
     MIXERS,
-    OTHER_TOKENS,
+    AnySet,
     Constraints,
     MixingConfig,
     StructuredMixer,
@@ -32,7 +35,7 @@ def build(c: MixingConfig, shape: Shape) -> nn.Module:
     return RelationMixer(c.hidden_size, inner_of(c), groups, [*seen(shape).values()], c.symbols, values, *gating(c))
 
 
-def lacking(c: MixingConfig, shape: Shape) -> str | None:
+def missing(c: MixingConfig, shape: Shape) -> str | None:
     """Groups, relations or symbols."""
     there = shape.structure.groups or shape.structure.relations or c.symbols
     return None if there else "model.mixer=relations looks at groups and relations of cells, and the set declares none"
@@ -52,7 +55,7 @@ def constraints(shape: Shape) -> Constraints:
 MIXERS["relations"] = StructuredMixer(
     build,
     "as groups, and messages within every instance of the set's relations (less than, sum with a number), if any",
-    lacking,
+    missing,
     by_group=True,
     by_value=True,
     constants=constants,
@@ -60,8 +63,11 @@ MIXERS["relations"] = StructuredMixer(
 )
 
 
-def lacking_linear(c: MixingConfig, shape: Shape) -> str | None:
-    """Symbols or values; and what values stand for, where constraints compare them with numbers."""
+OTHER_TOKENS = 3  # that `linear` reads besides values: no cell, an open cell, a wall
+
+
+def missing_for_linear(c: MixingConfig, shape: Shape) -> str | None:
+    """Return what the set or the config lacks for the mixer `linear`: symbols or values, and the numbers of values."""
     if not c.symbols:
         return "model.mixer=linear has a position for every value of a cell: type model.symbols=true"
     if shape.vocab_size - len(shape.structure.alphabet) > OTHER_TOKENS:
@@ -71,12 +77,17 @@ def lacking_linear(c: MixingConfig, shape: Shape) -> str | None:
     return None
 
 
+def add_hidden(index: Tensor, constraints: Any, relations: tuple[Tensor, ...]) -> Tensor:
+    """Add the embedding index of the hidden booleans of the constraints, (B, S·K) -> (B, S·K + hidden)."""
+    return pad(index, (0, constraints.hidden_of(relations)), value=2 + OTHER_TOKENS)
+
+
 MIXERS["linear"] = StructuredMixer(
     lambda c, shape: LinearMixer(c.hidden_size, inner_of(c), *gating(c)),
     "messages between values of cells and the linear constraints that all rules amount to: one network for any puzzle",
-    lacking_linear,
+    missing_for_linear,
     by_group=True,
     by_value=True,
-    of_any=True,
+    any_set=AnySet(2 + OTHER_TOKENS + 1, 1 + OTHER_TOKENS, add_hidden),  # 1: hidden booleans
     constants=LinearConstraints,
 )

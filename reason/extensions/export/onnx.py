@@ -29,7 +29,7 @@ from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.models.base import Batch, Context, Reasoner
-from reason.models.layout import IMPOSSIBLE, LaidOut
+from reason.models.layout import IMPOSSIBLE, LayoutModel
 from reason.models.states import parts
 from reason.pretrained import CARD
 from reason.rollout import exact_logit, unroll
@@ -56,9 +56,9 @@ class Traced(nn.Module):
         context = model.encode(batch_of(torch.zeros(1, model.shape.seq_len, dtype=torch.int64)))
         state = model.initial_state(context)
         self.kind, self.names = type(state), list(parts(state))
-        self.identified = isinstance(model, LaidOut) and getattr(model.config, "puzzle_emb_len", 0) > 0
+        self.identified = isinstance(model, LayoutModel) and getattr(model.config, "puzzle_emb_len", 0) > 0
         self.halts = exact_logit(model.readout(state, context), halting) is not None
-        self.sized = isinstance(model, LaidOut) and getattr(model.config, "mixer", None) == "local"
+        self.sized = isinstance(model, LayoutModel) and getattr(model.config, "mixer", None) == "local"
         self.layout, self.masks = context.layout, context.mask is not None
         if self.sized:
             model.layout_of = lambda tokens, shape=None: self.layout  # type: ignore[assignment]
@@ -112,7 +112,7 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
     if fused(config.model):
         plain["model.fused"] = False  # a kernel cannot be traced
     model = load_run(run, CPU, derive(config, plain), config.evaluation.weights).model
-    if isinstance(model, LaidOut) and any(layout.mixer_constants is not None for layout in model.layouts):
+    if isinstance(model, LayoutModel) and any(layout.mixer_constants is not None for layout in model.layouts):
         raise ConfigError(
             f"{run} cannot become ONNX graphs: it reads the constraints of each puzzle, they read its cells"
         )

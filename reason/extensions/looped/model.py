@@ -25,8 +25,8 @@ from reason.extensions.looped.layers import (
     TransformerBlock,
 )
 from reason.models.base import Batch, Context, MapKind, Readout, Shape
-from reason.models.layout import LaidOut, masked
-from reason.models.mixing import MIXERS, MixingConfig, Positions, check_mixing, inner_of, mixer_of
+from reason.models.layout import LayoutModel, masked
+from reason.models.mixing import MIXERS, MixingConfig, Positions, build_mixer, check_mixing, inner_of
 from reason.nn.block import sequence_first
 from reason.nn.linear import Embedding
 from reason.settings.base import Resumable, require
@@ -73,7 +73,7 @@ class LoopedConfig(MixingConfig):
         "all", description="gate: train only the exit gate; the other weights stay those of init_from (Ouro stage II)"
     )
     readout: Literal["norm", "raw"] | Annotated[int, Field(ge=1)] = Field(
-        "norm", description="input of the head: norm: N(z); raw: z; k: z, and N(z) from loop k on (k = K_train)"
+        "norm", description="input of the head: norm: N(z); raw: z; k: z, and N(z) from loop k on (k: the trained number)"
     )
 
     mixed_precision: ClassVar[bool] = True
@@ -121,7 +121,7 @@ class LoopedState(NamedTuple):
     z: Tensor
 
 
-class LoopedModel(LaidOut):
+class LoopedModel(LayoutModel):
     """z ← block(γ N(z) + x̂), from z = x̂ = prelude(embedding); logits = E·r(coda(z)), E the token embedding.
 
     r is the final norm, the identity, or the identity only in the loops before `readout`. N, γ and + x̂ are optional
@@ -159,7 +159,7 @@ class LoopedModel(LaidOut):
             return TransformerBlock(
                 c.hidden_size, c.num_heads, inner_of(c), c.block, c.norm_placement, c.norm, c.causal, c.init_std
             )
-        return StructuredLayer(mixer_of(c, self.shape), c.block, c.norm_placement, c.norm)
+        return StructuredLayer(build_mixer(c, self.shape), c.block, c.norm_placement, c.norm)
 
     def _dropout(self) -> float:
         return self.config.dropout if self.training else 0.0
@@ -171,12 +171,12 @@ class LoopedModel(LaidOut):
     def encode_from(self, tokens: Tensor, start: int, relations: tuple[Tensor, ...] = ()) -> Context:
         """x̂ of the cells from number `start` on, whose tokens (B, n) are given."""
         layout = self.layout_of(tokens)
-        x = self.tokens(layout.embedded(tokens))
+        x = self.tokens(layout.embedding_rows(tokens))
         if self.values is not None:
             x = x + self.values.weight.repeat(layout.shape.seq_len, 1)
         if self.positions is not None:
             x = x + self.positions.weight[start : start + x.shape[1]]
-        mask = layout.mask(tokens, self.dtype)
+        mask = layout.active_positions(tokens, self.dtype)
         x = masked(nn.functional.dropout(x, self._dropout()).to(self.dtype), mask)
         if self.config.by_group:
             x = sequence_first(x)

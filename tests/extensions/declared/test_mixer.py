@@ -153,11 +153,11 @@ def test_weights_serve_other_sizes_and_name_what_they_lack():
     model = make(RECURSIVE, SYMBOLS, symbols=True)
     larger = SYMBOLS.model_copy(update={"groups": {"row": (0, 0, 1, 1, 2, 2, 3, 3)}, "relations": (HIDDEN, LESS, SUM)})
     shape = Shape(seq_len=8, vocab_size=5, structure=larger)
-    assert model.reads(shape)
+    assert model.accepts(shape)
     model.add_shape(shape)
     assert logits(model, torch.randint(1, 5, (2, 8)), own(2)).shape == (2, 8, 5)
     other = larger.model_copy(update={"relations": (LESS,)})
-    assert not model.reads(Shape(seq_len=8, vocab_size=5, structure=other))
+    assert not model.accepts(Shape(seq_len=8, vocab_size=5, structure=other))
     with pytest.raises(ConfigError, match="the set declares none"):
         build_model(RECURSIVE, Shape(seq_len=6, vocab_size=5), torch.float32)
     with pytest.raises(ConfigError, match=r"which model\.mixer=groups does not read"):
