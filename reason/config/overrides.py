@@ -218,14 +218,9 @@ def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
     known = list(leaves(Config().model_dump() if tree is None else tree))
     last = key.rpartition(".")[2].replace("-", "_").lower()
     short = "".join(word[:1] for word in last.split("_"))  # lr of learning_rate
-    if alike := [name for name in known if name.rpartition(".")[2] in (last, short)]:
-        return difflib.get_close_matches(key.lower(), alike, n=1, cutoff=0)[0]
-    section = f"{key.rpartition('.')[0]}."  # a correct section must not count as similar spelling
-    if not any(name.startswith(section) for name in known):
-        section = f"{key.partition('.')[0]}."
-    inside = [name.removeprefix(section) for name in known if name.startswith(section)]
-    near = difflib.get_close_matches(key.removeprefix(section if inside else ""), inside or known, n=1, cutoff=0.7)
-    return f"{section if inside else ''}{near[0]}" if near else None
+    alike = [name for name in known if name.rpartition(".")[2] in (last, short)]
+    near = difflib.get_close_matches(key.lower(), alike or known, n=1, cutoff=0 if alike else 0.8)
+    return near[0] if near else None
 
 
 def flattened(sections: Mapping[str, Any], prefix: str = "") -> Changes:
