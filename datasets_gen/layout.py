@@ -8,10 +8,10 @@
     DIR/SPLIT/all__group_indices.npy           (G+1,) group g owns puzzles [indices[g], indices[g+1])
     DIR/SPLIT/all__ratings.npy                 (P,)   difficulty, ours, optional
     DIR/SPLIT/all__sources.npy                 (P,)   index into dataset.json's "sources", ours, optional
-    DIR/SPLIT/all__relations.npy               (N, M, 1+C+P') instances of each example, ours, optional
+    DIR/SPLIT/all__relations.npy               (N, M, 1+C+n_cells) instances of each example, ours, optional
 
-A row of relations is one instance: the index of its kind in dataset.json's "structure", C numbers, P' cells; -1 for an
-absent number or cell, and in all columns of an instance that an example with fewer than M instances lacks.
+A row of relations is one instance: the index of its kind in dataset.json's "structure", C numbers, then the cells. -1
+marks an absent number or cell; a row of -1 fills up an example with fewer than M instances.
 
 N examples, P puzzles, G groups, S cells. A group holds the variants of one base puzzle. "all" is the one name in
 dataset.json's "sets": HRM's layout allows several subsets, and no builder of HRM or TRM writes more.
@@ -146,10 +146,10 @@ class Split:
     group_indices: np.ndarray  # (G+1,)
     ratings: np.ndarray | None = None  # (P,)
     sources: np.ndarray | None = None  # (P,)
-    relations: np.ndarray | None = None  # (N, M, 1 + C + P')
+    relations: np.ndarray | None = None  # (N, M, 1 + C + n_cells)
 
     def relations_of(self, example: int) -> np.ndarray | None:
-        """The instances (M, 1 + C + P') of one example."""
+        """The instances (M, 1 + C + n_cells) of one example."""
         return None if self.relations is None else self.relations[example]
 
     def parts(self) -> Iterator[tuple[int, Split]]:
@@ -419,7 +419,7 @@ def _check_indices(path: Path, indices: np.ndarray, total: int, what: str) -> No
 
 
 def _check_relations(path: Path, rows: np.ndarray, examples: int, metadata: Metadata) -> None:
-    """Refuse instances (N, M, 1 + C + P') that name no relation, no cell or no number of the set's structure."""
+    """Refuse instances (N, M, 1 + C + n_cells) that name no relation, no cell or no number of the set's structure."""
     relations = () if metadata.structure is None else metadata.structure.relations
     if not relations:
         raise DatasetError(f"{path} holds relations, and dataset.json declares none in its structure")

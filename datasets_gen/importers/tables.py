@@ -102,7 +102,7 @@ def solved(puzzle: Puzzle, texts: Iterable[tuple[str, str]]) -> Split:
 
 
 def stacked(parts: list[np.ndarray]) -> np.ndarray:
-    """Instances (N, M, 1 + C + P') of several puzzles, padded to the same M and P'."""
+    """Instances (N, M, 1 + C + n_cells) of several puzzles, padded to the same M and n_cells."""
     most = np.max([part.shape for part in parts], axis=0)[1:]
     return np.concatenate(
         [

@@ -84,7 +84,7 @@ class PuzzleData:
         self.identifiers, self._examples_of, self._puzzles_of = (
             torch.from_numpy(array).to(self.device) for array in owners
         )
-        self.instances = arrays.relations  # (N, M, 1 + C + P') numpy, or None
+        self.instances = arrays.relations  # (N, M, 1 + C + n_cells) numpy, or None
         self.relations = by_relation(arrays.relations, self.metadata.structure, self.device)
         self.shape = shape_of(self.metadata, self.marks)  # the shape that a model is built for
 
@@ -112,7 +112,7 @@ class PuzzleData:
         return len(self.inputs)
 
     def instances_of(self, examples: Tensor) -> np.ndarray | None:
-        """Return the instances (B, M, 1 + C + P') of examples (B,) for the rules, or None if the set has none."""
+        """Return the instances (B, M, 1 + C + n_cells) of examples (B,) for the rules, or None if the set has none."""
         return None if self.instances is None else self.instances[examples.cpu().numpy()]
 
     def tokens_of(self, examples: Tensor) -> tuple[np.ndarray, np.ndarray]:
@@ -152,7 +152,7 @@ class PuzzleData:
 def by_relation(
     rows: np.ndarray | None, structure: Structure | None, device: torch.device | str = "cpu"
 ) -> tuple[Tensor, ...]:
-    """Split rows (N, M, 1 + C + P') into the instances (N, M, C + P') of each relation; () without relations."""
+    """Split rows (N, M, 1 + C + n_cells) into instances (N, M, C + n_cells) by relation; () without relations."""
     found: list[Tensor] = []
     if rows is None or structure is None:
         return ()

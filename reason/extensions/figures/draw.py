@@ -65,11 +65,11 @@ def determinants(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], 
 
 
 def log_determinants(jacobian: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """log₁₀|Δ_k| and the sign of Δ_k, k = 1 … K, of the characteristic polynomial of J − I (leading coefficient 1).
+    """log₁₀|Δ_k| and the sign of Δ_k, k = 1 … N, of the characteristic polynomial of J − I (leading coefficient 1).
 
-    A fixed point of dz/dt = F(z) − z is stable if all eigenvalues of J − I are in the left half-plane. Then all K
-    determinants are positive, and only then (Routh-Hurwitz criterion, CMM eq. 24 to 29). CMM penalises tr J / K ≥ 1,
-    that is Δ₁ = K − tr J ≤ 0: Δ₁ > 0 is necessary, not sufficient.
+    A fixed point of dz/dt = F(z) − z is stable if all eigenvalues of J − I are in the left half-plane. Then all N
+    determinants are positive, and only then (Routh-Hurwitz criterion, CMM eq. 24 to 29). CMM penalises tr J / N ≥ 1,
+    that is Δ₁ = N − tr J ≤ 0: Δ₁ > 0 is necessary, not sufficient.
 
     The first column of the Routh array 1, r₁, …, r_K gives Δ_k = r₁ ⋯ r_k. CMM's eq. 25 has the polynomial times (−1)ᴷ;
     the criterion needs a positive leading coefficient (ours).

@@ -27,7 +27,7 @@ class JsrrConfig(BaseConfig):
     """The estimators of the growth of a perturbation."""
 
     iterations: int = Field(
-        1, ge=1, le=1000, description="K, number of Jacobian products; 1: Algorithm 1; 2: eq. 3, read literally"
+        1, ge=1, le=1000, description="number n of Jacobian products; 1: Algorithm 1; 2: eq. 3, read literally"
     )
 
 
@@ -38,13 +38,13 @@ def constant_weights(config: Config) -> Iterator[Need]:
 
 
 def jsrr_loss(unroll: Unroll, rows: int | None, config: JsrrConfig) -> Tensor:
-    """Mean over active rows of ‖j‖² after K times j = J v, v = j/‖j‖ (STARS eq. 3, Algorithm 1), J at the last state.
+    """Mean over active rows of ‖j‖² after n times j = J v, v = j/‖j‖ (STARS eq. 3, Algorithm 1), J at the last state.
 
     J belongs to one loop of a looped model, and to one H-cycle of a recursive one. v is a random unit vector of each
     row over all its cells, detached between products; dropout is off, and J is taken in float32 whatever the
     activations are (ours). The state is detached; x̂ belongs to the map, so the gradient reaches the embedding if
-    the map adds it. With K = 1 and random v this is a Frobenius estimate, E‖J v‖² = ‖J‖²_F/N over the N numbers of the
-    map (S'·D of a state), not a spectral radius; with growing K it approaches |λ₁|² if a real eigenvalue dominates.
+    the map adds it. With n = 1 and random v this is a Frobenius estimate, E‖J v‖² = ‖J‖²_F/N over the N numbers of the
+    map (S'·D of a state), not a spectral radius; with growing n it approaches |λ₁|² if a real eigenvalue dominates.
     """
     last, few = unroll.states[-1], slice(0, rows)
     state = type(last)(*(at_least_float32(z.detach())[few] for z in last))
@@ -80,7 +80,7 @@ def l2_loss(unroll: Unroll) -> Tensor:
 
 
 def norm_penalty(unroll: Unroll) -> Tensor:
-    """K⁻¹ Σ_k E‖h_k‖²_rms over the K states of the backward pass, ‖h‖²_rms = ‖h‖²/D of a token (blind spot §3).
+    """T⁻¹ Σ_t E‖h_t‖²_rms over the T states of the backward pass, ‖h‖²_rms = ‖h‖²/D of a token (blind spot §3).
 
     E is over active rows, tokens and, if a state has several parts, parts (ours).
     """

@@ -1,4 +1,4 @@
-"""Restarts: K answers to every puzzle, and ways to choose among them (docs/math.md §17)."""
+"""Restarts: R answers to every puzzle, and ways to choose among them (docs/math.md §17)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def symmetries(seeds: PuzzleSeeds, symmetry: GridSymmetry, restart: int, device:
 
 
 class Restarts(Consumer):
-    """`KIND/right`, `/valid`, `/answers`, `/q`, `/residual` (K, N) of each variation.
+    """`KIND/right`, `/valid`, `/answers`, `/q`, `/residual` (R, N) of each variation.
 
     The first restart is the pass itself. Random numbers are drawn for each puzzle by itself. `right` is `valid` if
     puzzles have several solutions, and under symmetries that do not keep the label.
@@ -142,7 +142,7 @@ class Restarts(Consumer):
 
 
 def restarts_of(seen: Columns, kind: Variation) -> Columns:
-    """The arrays (K, N) of one variation: right, answers, residual; q with a head, valid if rules decide."""
+    """The arrays (R, N) of one variation: right, answers, residual; q with a head, valid if rules decide."""
     return {name.removeprefix(f"{kind}/"): values for name, values in seen.items() if name.startswith(f"{kind}/")}
 
 
@@ -164,7 +164,7 @@ def choices(restarts: Columns) -> dict[str, np.ndarray]:
 
 
 def restart_table(restarts: Columns) -> list[dict[str, Any]]:
-    """Exact for 1, 2, 4, … K restarts by each way of choosing; None for a way that is not available.
+    """Exact for 1, 2, 4, … R restarts by each way of choosing; None for a way that is not available.
 
     `any` is the share with a right answer among the restarts: what no choice can exceed.
     """

@@ -25,8 +25,8 @@ STUDIES |= {
     ),
     "probes": Study("probe the dynamics in float64; takes minutes if states are large", _maps, plain=True),
     "restarts": Study(
-        "K answers per puzzle, restarts=K, each at the cost of a pass; they differ in the initial state, the puzzle's "
-        "symmetry and noise on the state, or in one of these: restarts=K:initial, K:symmetry, K:noise",
+        "R answers per puzzle, restarts=R, each at the cost of a pass; they differ in the initial state, the puzzle's "
+        "symmetry and noise on the state, or in one of these: restarts=R:initial, R:symmetry, R:noise",
         argument=r"[1-9]\d{0,4}(:(initial|symmetry|noise))?",
     ),
 }

@@ -115,7 +115,7 @@ def blind_spot(
     rows: Tensor | None = None,
     rules: Callable[[StepRecord], Tensor] | None = None,
 ) -> dict[str, Any]:
-    """Every probe, in float64: loops 1 … max(K, far) with K = `loops` the trained ones; JSON-ready.
+    """Every probe, in float64: loops 1 … max(T, far) with T = `loops` the trained ones; JSON-ready.
 
     rows, rules: see `StepRecord`.
     """
