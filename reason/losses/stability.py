@@ -1,6 +1,6 @@
 """Routh-Hurwitz terms: phase volume contracts at a solution and expands at the puzzle (CMM eq. 29, 31, 32).
 
-J = ∂F_H/∂z_H, not the J − I of eq. 24: only then is Δ₁ = K − tr J > 0 the condition tr(∂F/∂z − I) < 0. Δ₁ > 0 is
+J = ∂F_H/∂z_H, not the J − I of eq. 24: only then is Δ₁ = N − tr J > 0 the condition tr(∂F/∂z − I) < 0. Δ₁ > 0 is
 necessary for stability, not sufficient: `reason.extensions.figures.draw` shows both on small maps.
 """
 
@@ -18,7 +18,7 @@ from reason.rollout import Unroll
 
 
 def rh_stable_z(unroll: Unroll, rows: int | None) -> Tensor:
-    """[ ReLU(tr J/K − 1) ]² with J = ∂F_H/∂z_H at (z_H, z_L), the end of the supervision step (eq. 31); a scalar.
+    """[ ReLU(tr J/N − 1) ]² with J = ∂F_H/∂z_H at (z_H, z_L), the end of the supervision step (eq. 31); a scalar.
 
     The point is not detached: training may move the path to a point of contraction (ours).
     """
@@ -27,7 +27,7 @@ def rh_stable_z(unroll: Unroll, rows: int | None) -> Tensor:
 
 
 def rh_unstable_x(unroll: Unroll, rows: int | None) -> Tensor:
-    """[ ReLU(1 − tr J/K) ]² with J = ∂F_H/∂z_H at (x̂, z_L⁰) (eq. 32); a scalar. x̂ is not detached (ours)."""
+    """[ ReLU(1 − tr J/N) ]² with J = ∂F_H/∂z_H at (x̂, z_L⁰) (eq. 32); a scalar. x̂ is not detached (ours)."""
     seen = _measured(unroll, rows)
     return seen.row_mean((1 - _trace(seen, seen.model.input_state(seen.context))).relu().square())
 
@@ -42,7 +42,7 @@ def _measured(unroll: Unroll, rows: int | None) -> Unroll:
 
 
 def _trace(unroll: Unroll, state: State) -> Tensor:
-    """tr J/K of each puzzle (B,), K = S'·D, by Hutchinson's estimate with one random vector.
+    """tr J/N of each puzzle (B,), N = S'·D, by Hutchinson's estimate with one random vector.
 
     The prefix counts as cells: it moves as they do (ours). Cells beyond the edge do not count (ours). Reverse mode:
     with the backward pass that follows it costs 0.75 to 0.85 of forward mode.
