@@ -18,7 +18,7 @@ LABEL = 17  # pixels between the labels of two lines
 Points = list[tuple[float, float]]
 
 
-def line_plot(x_label: str, y_label: str, lines: dict[str, Points], says: str, floor: float = 0) -> str:
+def line_plot(x_label: str, y_label: str, lines: dict[str, Points], alt_text: str, floor: float = 0) -> str:
     """Shares in %, from `floor` on, over steps on a doubling axis; every line is labelled at its end."""
     steps = sorted({x for points in lines.values() for x, _ in points})
     low, high = math.log2(steps[0]), math.log2(steps[-1])
@@ -32,7 +32,7 @@ def line_plot(x_label: str, y_label: str, lines: dict[str, Points], says: str, f
 
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"',
-        f' role="img" aria-label="{escape(says)}">',
+        f' role="img" aria-label="{escape(alt_text)}">',
         f"<style>{style(len(lines))}</style>",
     ]
     for number in range(TICKS + 1):

@@ -19,7 +19,7 @@ FRAME, BARRED = re.compile(r"\+-+\+ *"), re.compile(r"\|(.*)\| *")
 class Puzzle(ABC):
     """A puzzle family with its size: a frozen dataclass whose fields are the entries of dataset.json's `task`.
 
-    A family states `name`, `characters`, `grid_shape` and, if it `judges`, `solved`; it is entered under its name in
+    A family states `name`, `characters`, `grid_shape` and, if it `has_rules`, `solved`; it is entered under its name in
     `datasets_gen.puzzles.FAMILIES`. N examples of S cells are arrays (N, S) of tokens; token 0 pads. `relations`: the
     instances of each example, (N, M, 1 + C + P) or of one (M, 1 + C + P), see datasets_gen/layout.py; families with
     fixed rules have none.
@@ -27,13 +27,13 @@ class Puzzle(ABC):
 
     name: ClassVar[str]
     rating_name = "none"  # what a rating counts
-    judges = True  # True if the rules decide an answer; else the identifier does, and `solved` is not called
-    several = False  # True if a question may have several right answers, by the rules; else only its label
-    fills: ClassVar[Mapping[int, str]] = {}  # the colour, #rrggbb, of each token that a picture shows by colour
+    has_rules = True  # True if rules decide whether an answer is right; else `solved` is not called
+    multiple_solutions = False  # True if a question may have several right answers by the rules
+    colours: ClassVar[Mapping[int, str]] = {}  # #rrggbb of each token that a picture shows by a colour
     causal = False  # True if a cell's label is the token after it
-    repeats = True  # True if an answer repeats the cells that its question fixes; else a question fixes none
+    answer_contains_question = True  # True if an answer repeats the given cells; else no cell is given
     outside: int | None = None  # the token of cells outside the board, such as a maze's wall
-    passed = " \t\r\n"  # ignored characters between the cells of a typed board
+    ignored_characters = " \t\r\n"  # between the cells of a typed board
     marks: tuple[int, ...] = ()  # the answer's token for each further token of `marked`
     end: int | None = None  # the token that ends a generated answer; None: answers are not generated
 
@@ -133,7 +133,7 @@ class Puzzle(ABC):
 
     def given(self, question: np.ndarray) -> np.ndarray:
         """(S,) bool: the cells that a question (S,) fixes and a drawing sets apart: all but open ones."""
-        if not self.repeats:
+        if not self.answer_contains_question:
             return np.zeros(question.shape, bool)
         return np.array([character not in "._ " for character in self.characters])[question]
 
@@ -175,9 +175,9 @@ class Puzzle(ABC):
         return {character: token for token, character in enumerate(self.characters)}
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a typed board; characters of `passed` that are not cells are skipped."""
+        """Tokens (S,) of a typed board; `ignored_characters` that are not cells are skipped."""
         read, (rows, columns) = self.typed_as, self.on_board(np.arange(self.seq_len)).shape
-        lines = [[c for c in line if c in read or c not in self.passed] for line in text.split("\n")]
+        lines = [[c for c in line if c in read or c not in self.ignored_characters] for line in text.split("\n")]
         for number, line in enumerate(lines, 1):
             if (other := next((c for c in line if c not in read), None)) is not None:
                 cells = "".join(read)

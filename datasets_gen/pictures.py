@@ -40,9 +40,9 @@ def board_picture(
     for cell, token in np.ndenumerate(tokens):
         row, column = cell
         x, y = EDGE + column * side, EDGE + row * side
-        fill = puzzle.fills.get(token) or (CHANGED if changed[cell] else GIVEN if given[cell] else PAPER)
+        fill = puzzle.colours.get(token) or (CHANGED if changed[cell] else GIVEN if given[cell] else PAPER)
         draw.rectangle((x, y, x + side, y + side), fill=fill, outline=LINE)
-        if changed[cell] and token in puzzle.fills:
+        if changed[cell] and token in puzzle.colours:
             draw.rectangle((x + 1, y + 1, x + side - 1, y + side - 1), outline=OUTLINE, width=2)
         draw.text((x + side / 2, y + side / 2), character_of(puzzle.glyphs, token), fill=INK, font=font, anchor="mm")
         if given[cell] and token != question[cell]:

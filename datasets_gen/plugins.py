@@ -40,5 +40,5 @@ class Extensions:
         return f"this installation has the extensions {', '.join(self.names()) or '(none)'}"
 
 
-OF_SETS = Extensions("datasets_gen", Path(__file__).parent)
-load_parts, extensions, installed = OF_SETS.load_parts, OF_SETS.names, OF_SETS.installed
+PACKAGED = Extensions("datasets_gen", Path(__file__).parent)
+load_parts, extensions, installed = PACKAGED.load_parts, PACKAGED.names, PACKAGED.installed

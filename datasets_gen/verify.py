@@ -131,7 +131,7 @@ def _keys(puzzle: Puzzle, split: Split) -> np.ndarray:
     """
     signatures = [puzzle.signatures(part.inputs, part.labels, part.relations) for _, part in split.parts()]
     keys = np.concatenate([np.zeros(0, np.uint64), *signatures])
-    return keys if puzzle.judges else keys + _identified(split)
+    return keys if puzzle.has_rules else keys + _identified(split)
 
 
 def repeated(splits: Mapping[str, Split]) -> list[str]:

@@ -28,19 +28,19 @@ from typing import Any, NamedTuple
 from datasets_gen.plugins import Extensions, nearest
 from reason.errors import ConfigError
 
-OWN = Extensions("reason", Path(__file__).parent)
-load_parts, extensions, installed = OWN.load_parts, OWN.names, OWN.installed
+PACKAGED = Extensions("reason", Path(__file__).parent)
+load_parts, extensions, installed = PACKAGED.load_parts, PACKAGED.names, PACKAGED.installed
 
 
 class Command(NamedTuple):
     """A command `reason NAME`: the module of its function, and a line of help."""
 
-    place: str  # "module:function", called with the words after NAME; returns the exit status
+    entry_point: str  # "module:function", called with the words after NAME; returns the exit status
     summary: str
 
 
 COMMANDS: dict[str, Command] = {}  # of extensions and user files; those of the core are in reason.cli
-ELSEWHERE: list[Callable[[list[str]], str | None]] = []  # command line of another program -> what to type here, or None
+FOREIGN_COMMANDS: list[Callable[[list[str]], str | None]] = []  # words of another program -> our command, or None
 IMPORTED: dict[str, ModuleType] = {}  # by absolute path, in the order in which they were imported
 ADD_IMPORT = "if a file of yours defines it, add --import FILE.py"  # ends an error about an unknown name
 
@@ -58,9 +58,9 @@ def extension(name: str, part: str) -> Any:
     return importlib.import_module(f"reason.extensions.{name}.{part}")
 
 
-def function_at(place: str) -> Callable[[list[str]], int]:
+def function_at(entry_point: str) -> Callable[[list[str]], int]:
     """Import the module of "module:function" and return the function."""
-    module, _, name = place.partition(":")
+    module, _, name = entry_point.partition(":")
     function: Callable[[list[str]], int] = getattr(importlib.import_module(module), name)
     return function
 

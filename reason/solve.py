@@ -1,4 +1,4 @@
-"""Solve one typed puzzle with a trained model, step by step, and again under its symmetries if it was not solved."""
+"""Solve a typed puzzle with a trained model; if the answer breaks a rule, restart under symmetries of the puzzle."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from reason.data import by_relation, draw_symmetries, shape_of_puzzle
 from reason.errors import ConfigError
 from reason.evaluation.config import search_of
 from reason.evaluation.evaluator import PuzzleSeeds, default_steps
-from reason.evaluation.studies.boards import Thought, think
+from reason.evaluation.studies.boards import StepAnswers, answers_by_step
 from reason.models.base import IGNORE, Batch, Reasoner
 from reason.models.states import random_like
 from reason.plugins import load_parts
@@ -34,15 +34,15 @@ from reason.training.generators import seeded
 
 SECONDS = 60.0  # limit of the restarts, for puzzles with rules
 MANY = 10**9  # restarts, if only `seconds` ends them
-TOGETHER = (7, 8, 16, 32, 64)  # restarts in the first batch, the second, …; the last number repeats
+BATCH_SIZES = (7, 8, 16, 32, 64)  # restarts in the first batch, the second, …; the last size repeats
 
 
 class Writer(NamedTuple):
-    """The functions of `reason solve` for text models, whose puzzles are not boards."""
+    """The functions of `reason solve` for a family whose puzzles are texts."""
 
     add_options: Callable[[argparse.ArgumentParser], None]
-    write: Callable[..., dict[str, Any]]  # of run, model, config, puzzle, text, options: what --json prints
-    shown: Callable[[dict[str, Any], bool], str]  # that dictionary as text, which is JSON if true
+    write: Callable[..., dict[str, Any]]  # (run, model, config, puzzle, text, options) -> the content of --json
+    shown: Callable[[dict[str, Any], bool], str]  # (that content, whether as JSON) -> text
 
 
 WRITERS: dict[str, Writer] = {}  # by the name of the family; extensions add theirs in a file solve.py
@@ -54,70 +54,70 @@ class Solution(NamedTuple):
 
     puzzle: Puzzle
     question: np.ndarray
-    thought: Thought
+    by_step: StepAnswers
     relations: np.ndarray | None = None  # (M, 1 + C + n_cells) its instances
-    restart: int = 1  # the number of this one
-    restarts: int = 1  # how many were made, the first included
+    restart: int = 1  # number of the restart with these answers
+    restarts: int = 1  # restarts made, the first attempt included
 
     @property
     def frames(self) -> np.ndarray:
         """Return the tokens (T + 1, S) of a drawing: the question, then the answers."""
-        return self.puzzle.frames(self.question, self.thought.answers)
+        return self.puzzle.frames(self.question, self.by_step.answers)
 
     @property
     def right(self) -> bool | None:
         """Return whether the rules hold for the last answer, or None if the family has no rules."""
-        return bool(self.holds(self.thought.answers[-1:])[0]) if self.puzzle.judges else None
+        return bool(self.rules_hold(self.by_step.answers[-1:])[0]) if self.puzzle.has_rules else None
 
-    def holds(self, answers: np.ndarray) -> np.ndarray:
+    def rules_hold(self, answers: np.ndarray) -> np.ndarray:
         """Return (T,) bool: which answers (T, S) to the question obey the rules."""
         return _obeys(answers, self.puzzle, self.question, self.relations)
 
-    def doubts(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Return warnings about the last answer, found without rules or label; empty if there are none."""
-        frames, halting, doubts = self.frames, self.thought.halting, []
+        frames, halting, found = self.frames, self.by_step.halting, []
         if changed := int((self.puzzle.given(self.question) & (frames[-1] != self.question)).sum()):
-            doubts.append(f"{counted(changed, 'cell')} of the question changed")
+            found.append(f"{counted(changed, 'cell')} of the question changed")
         if halting is not None and halting[-1] < 0.5:
-            doubts.append(f"the halting head gives {halting[-1]:.1%} that it is right")
+            found.append(f"the halting head gives {halting[-1]:.1%} that it is right")
         late = frames[max(1, 3 * (len(frames) - 1) // 4) :]  # the last quarter of the steps
         if restless := int((late[1:] != late[:-1]).any(0).sum()):
-            doubts.append(
+            found.append(
                 f"the answer does not settle: {counted(restless, 'cell')} changed in the last quarter of the steps"
             )
-        return doubts
+        return found
 
     def describe(self) -> dict[str, Any]:
-        """Return the output of --json: the answer, whether the rules hold, the warnings, and every step."""
-        puzzle, frames, answers, doubts = self.puzzle, self.frames, self.thought.answers, self.doubts()
-        holds = self.holds(answers).tolist() if puzzle.judges else [None] * len(answers)
+        """Return the content of --json: the answer, whether the rules hold, the warnings, and every step."""
+        puzzle, frames, answers, warnings = self.puzzle, self.frames, self.by_step.answers, self.warnings()
+        holds = self.rules_hold(answers).tolist() if puzzle.has_rules else [None] * len(answers)
         steps = [
             {
                 "step": m,
                 "answer": _lines(puzzle, frames[m]),
                 "changed": np.flatnonzero(frames[m] != frames[m - 1]).tolist(),
-                "halting": None if self.thought.halting is None else self.thought.halting[m - 1],
+                "halting": None if self.by_step.halting is None else self.by_step.halting[m - 1],
                 "rules_hold": holds[m - 1],
             }
             for m in range(1, len(frames))
         ]
         last = answers[-1].astype(self.question.dtype)
         return {
-            "sure": not doubts if holds[-1] is None else holds[-1],
-            "doubts": doubts,
+            "sure": not warnings if holds[-1] is None else holds[-1],
+            "doubts": warnings,
             "restart": self.restart,
             "restarts": self.restarts,
             "task": puzzle.task,
             "question": _lines(puzzle, frames[0]),
             "answer": steps[-1]["answer"],
             "rules_hold": holds[-1],
-            "mistake": puzzle.mistake(self.question, last, self.relations) if puzzle.judges else None,
+            "mistake": puzzle.mistake(self.question, last, self.relations) if puzzle.has_rules else None,
             "steps": steps,
         }
 
     def exact(self) -> dict[str, Any]:
         """Return an exact solver's result as `exact` if the rules fail or there are several solutions; else {}."""
-        unclear = self.right is False or (self.right and not self.puzzle.several)
+        unclear = self.right is False or (self.right and not self.puzzle.multiple_solutions)
         solved = self.puzzle.exact(self.question, self.relations) if unclear else None
         if solved is None or (self.right and solved[0] == 1):
             return {}
@@ -141,7 +141,7 @@ def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
 def family_of_run(run: Path, config: Config) -> Puzzle:
     """Return the puzzle family that a run was trained on. Raises ConfigError if its puzzles cannot be typed.
 
-    A network for any puzzle takes those of the set, or of the declared puzzle, that its config names.
+    For a network whose weights fit every set, return the family of the set or file in `data.directory`.
     """
     shape = read_shape(run)
     try:
@@ -168,14 +168,14 @@ def solve_text(
     """Solve a puzzle as a person types or draws it.
 
     steps: the maximum; None means twice the trained ones, more on larger boards and with a search. The first step whose
-    answer obeys the rules is the last. If none does, the puzzle is solved again until one does, `seconds` are over,
-    or `restarts` are made (the first included): in batches, under random symmetries, or from random states if it has
-    none. A started batch is finished; a batch expected to exceed 2·seconds is not started. The result is the answer
-    that obeys the rules after the fewest steps of its batch, else the very first. progress: called with the restarts
-    of each batch.
+    answer obeys the rules is the last. If no answer does, restarts follow in batches, under random symmetries of the
+    puzzle or, if it has none, from random states. They end with an answer that obeys the rules, after `seconds`, or
+    after `restarts` attempts (the first included). A started batch is finished; a batch expected to exceed 2·seconds
+    is not started. The result is the answer that obeys the rules after the fewest steps of its batch, else the first
+    attempt. progress: called with the number of restarts in each batch.
 
     Raises:
-        ConfigError: the puzzle contradicts itself, the model cannot accept it, or a number is out of range.
+        ConfigError: the puzzle contradicts itself, the model cannot accept it, or an argument is out of range.
         DatasetError: the puzzle is malformed.
     """
     for name, value, least in (("restarts", restarts, 1), ("steps", steps, 1), ("seconds", seconds, 0)):
@@ -183,12 +183,12 @@ def solve_text(
             raise ConfigError(f"{name}={value}: at least {least} is needed")
     trained = family_of_run(run, config)
     if trained.name in WRITERS:
-        raise ConfigError(f"{run} was trained on {trained.name}: reason solve {run} writes it on")
+        raise ConfigError(f"{run} was trained on {trained.name}: use `reason solve {run} TEXT` to continue a text")
     puzzle = trained.sized(text)
     question, relations = puzzle.typed(text)
     # A board of the trained size has the training set's structure, which may declare more than the family.
-    of_trained_size = puzzle == trained and not config.model.set_agnostic
-    shape = model.shape if of_trained_size else shape_of_puzzle(puzzle)
+    trained_size = puzzle == trained and not config.model.set_agnostic
+    shape = model.shape if trained_size else shape_of_puzzle(puzzle)
     device = next(model.parameters()).device
     if not model.accepts(shape):
         fit = next((name for name in pretrained_models() if card(name)["task"] == puzzle.task), None)
@@ -204,9 +204,9 @@ def solve_text(
         tokens = model.completed(tokens, steps, puzzle.end)
         question = tokens.cpu().numpy().astype(question.dtype)
     tokens = tokens[None]  # (1, S)
-    unscored, nobody = torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device)
+    unscored, identifier = torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device)
     instances = by_relation(None if relations is None else relations[None], shape.structure, device)
-    batch = Batch(tokens, unscored, nobody, instances, shape)
+    batch = Batch(tokens, unscored, identifier, instances, shape)
 
     def clues(questions: torch.Tensor) -> Clues | None:
         none = questions.new_zeros(len(questions), dtype=torch.bool)  # solved: `until` ends at the first solution
@@ -214,11 +214,11 @@ def solve_text(
 
     until = partial(_obeys, puzzle=puzzle, question=question, relations=relations)
     attempt = partial(
-        think,
+        answers_by_step,
         model,
         steps=steps,
         halting=halting_read(config),
-        until=until if puzzle.judges and not puzzle.causal else None,
+        until=until if puzzle.has_rules and not puzzle.causal else None,
         clues=clues,
     )
     before = time.monotonic()
@@ -231,25 +231,25 @@ def solve_text(
     symmetry = puzzle.symmetry
     generator = torch.Generator(device).manual_seed(config.seed)
 
-    def again(numbers: torch.Tensor) -> list[Thought]:
+    def restart(numbers: torch.Tensor) -> list[StepAnswers]:
         many = batch.each(lambda tensor: tensor.expand(len(numbers), *tensor.shape[1:]))
         with seeded(config.seed, device):
             if symmetry is None:
                 seeds = PuzzleSeeds(numbers, config.seed)
                 return attempt(many, start=lambda state: random_like(state, seeds.normal))
-            return attempt(many, moved=draw_symmetries(len(numbers), symmetry, generator, numbers.to(device)))
+            return attempt(many, symmetries=draw_symmetries(len(numbers), symmetry, generator, numbers.to(device)))
 
     made, size, began = 1, 1, time.monotonic()
     most = restarts or MANY if symmetry is None else symmetry.distinct(restarts or MANY)
-    for together in chain(TOGETHER, repeat(TOGETHER[-1])):
+    for batch_size in chain(BATCH_SIZES, repeat(BATCH_SIZES[-1])):
         now = time.monotonic()
         if made == most or now - began >= seconds:
             break
         pace = (now - before) / size
-        before, size = now, max(1, int(min(together, most - made, 2 * seconds / max(pace, 1e-6))))
-        for thought in again(torch.arange(made, made + size)):
+        before, size = now, max(1, int(min(batch_size, most - made, 2 * seconds / max(pace, 1e-6))))
+        for by_step in restart(torch.arange(made, made + size)):
             made += 1
-            other = Solution(puzzle, question, thought, relations, made, made)
+            other = Solution(puzzle, question, by_step, relations, made, made)
             if other.right:
                 return other
         if progress is not None:

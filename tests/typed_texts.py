@@ -154,7 +154,7 @@ def all_read_alike(case: Case, count: int, page: Any, tmp_path: Path) -> None:
     @given(st.randoms(use_true_random=False), st.booleans(), CHANGES, PLACES)
     def agree(random: Any, drawn: bool, changes: list[tuple[str, int, int, str]], word: int) -> None:
         asked = question
-        if not isinstance(puzzle, Addition | Maze) and puzzle.judges:  # other clues
+        if not isinstance(puzzle, Addition | Maze) and puzzle.has_rules:  # other clues
             shown = np.array([random.random() < 0.5 for _ in answer])
             asked = np.where((question == 1) & shown, answer, question).astype(np.uint8)
         drawn = drawn or relations is not None
@@ -171,7 +171,7 @@ def all_read_alike(case: Case, count: int, page: Any, tmp_path: Path) -> None:
         on_page = puzzle.name not in BESIDE and not puzzle.causal  # nor is a causal sum read there
         told = page(puzzle, text) if on_page else {}
         if "tokens" in told:
-            assert not puzzle.judges or found is not None  # the page paints what is no grid
+            assert not puzzle.has_rules or found is not None  # the page paints what is no grid
             assert found is None or told["tokens"] == found[1]
             reason = found[0].contradiction(np.array(found[1], np.uint8)) if isinstance(puzzle, Sudoku | Maze) else None
             if isinstance(puzzle, Maze):

@@ -93,7 +93,7 @@ def solved(puzzle: Puzzle, texts: Iterable[tuple[str, str]]) -> Split:
         except DatasetError as error:
             raise DatasetError(f"{where}: {error}") from None
         solutions, answer = puzzle.exact(tokens, relations) or (0, tokens)
-        if solutions == 0 or (solutions > 1 and not puzzle.several):
+        if solutions == 0 or (solutions > 1 and not puzzle.multiple_solutions):
             raise DatasetError(f"{where}: the puzzle has {'several solutions' if solutions else 'no solution'}")
         inputs.append(tokens)
         labels.append(answer)

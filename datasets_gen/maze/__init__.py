@@ -36,7 +36,7 @@ class Maze(SquareBoard):
     marks = (FREE,)
     outside = WALL  # as through a wall, no path leads beyond the edge
     glyphs = "   SG "
-    fills: ClassVar[dict[int, str]] = {WALL: "#6a6f78", START: "#3a9d6a", GOAL: "#d1495b", PATH: "#2f74b5"}
+    colours: ClassVar[dict[int, str]] = {WALL: "#6a6f78", START: "#3a9d6a", GOAL: "#d1495b", PATH: "#2f74b5"}
 
     def __post_init__(self) -> None:
         if self.size < 2:

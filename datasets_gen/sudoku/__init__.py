@@ -28,7 +28,7 @@ class Sudoku(SquareBoard):
     name = "sudoku"
     rating_name = "guesses"
     rules = "every question has one solution, and every label is it"
-    passed = PASSED
+    ignored_characters = PASSED
 
     def __post_init__(self) -> None:
         if self.size not in BOXES:
@@ -151,7 +151,7 @@ class Sudoku(SquareBoard):
 
     def sized(self, text: str) -> Sudoku:
         """The Sudoku with as many cells as are typed; itself if no size has as many."""
-        cells = len("".join(boards(text)[:1])) or sum(character not in self.passed for character in text)
+        cells = len("".join(boards(text)[:1])) or sum(character not in self.ignored_characters for character in text)
         return Sudoku(next((size for size in BOXES if size**2 == cells), self.size))
 
     def texts(self, text: str) -> list[str]:

@@ -64,7 +64,7 @@ def _chosen(arguments: list[str]) -> int:
         else:
             print(typed(PAGES[name]))
         return 0
-    return function_at(known[name].place)(words)
+    return function_at(known[name].entry_point)(words)
 
 
 def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:

@@ -209,24 +209,24 @@ def _print(solution: Solution, solved: dict[str, Any], console: Console) -> None
             console.print(f"\n{line}" if m in drawn else line)
             if m in drawn:
                 console.print(board(puzzle, frames[m], question, frames[m] != frames[m - 1]))
-    if reply := puzzle.reply(question, solution.thought.answers[-1]):
+    if reply := puzzle.reply(question, solution.by_step.answers[-1]):
         console.print(f"\n{reply}", markup=False)
     console.print(f"\n{_verdict(solution, solved)}")
     if exact := solution.exact().get("exact"):  # after the answer, since the solver takes most of a second to load
-        if exact["solutions"] > 1 and not puzzle.several:
+        if exact["solutions"] > 1 and not puzzle.multiple_solutions:
             console.print("\nthe puzzle has several solutions; the model was trained on puzzles with one")
         several = "several solutions; one" if exact["solutions"] > 1 else "one solution"
         console.print(f"\nan exact solver finds {several}:\n" + "\n".join(exact["answer"]), markup=False)
 
 
 def _verdict(solution: Solution, solved: dict[str, Any]) -> str:
-    against = "; ".join(solved["doubts"])
+    warnings = "; ".join(solved["doubts"])
     if solved["rules_hold"] is None:
-        word = f"[yellow]unsure[/yellow]: {against}" if against else "the model is sure"
+        word = f"[yellow]unsure[/yellow]: {warnings}" if warnings else "the model is sure"
         return f"{word}; no rule tells whether this answer is right"
     if solved["rules_hold"]:
         again = f", at restart {solution.restart}" if solution.restart > 1 else ""
         return f"[green]solved: the rules hold[/green] at step {len(solved['steps'])}{again}"
     tried = f" in {solution.restarts} restarts" if solution.restarts > 1 else ""
     lines = [f"[red]not solved{tried}, the rules do not hold[/red]: {solved['mistake']}"]
-    return "\n".join([*lines, f"the model's own doubts: {against or 'none, it is sure of a wrong answer'}"])
+    return "\n".join([*lines, f"the model's own doubts: {warnings or 'none, it is sure of a wrong answer'}"])

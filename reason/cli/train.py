@@ -14,7 +14,7 @@ from reason.cli.help import Parser
 from reason.config.describe import idle_lines
 from reason.config.overrides import override, parsed, read_config, split_arguments
 from reason.errors import ConfigError
-from reason.plugins import ELSEWHERE, IMPORTED, extension, load_extensions, own_fault
+from reason.plugins import FOREIGN_COMMANDS, IMPORTED, extension, load_extensions, own_fault
 from reason.presets import preset
 from reason.runs.build import resume, start
 from reason.runs.directory import PACKED, is_archive, newest_run
@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
         return _train(argv)
     except ConfigError:
         load_extensions()
-        if (command := next(filter(None, (read(argv) for read in ELSEWHERE)), None)) is not None:
+        if (command := next(filter(None, (read(argv) for read in FOREIGN_COMMANDS)), None)) is not None:
             raise ConfigError(command) from None
         raise
 

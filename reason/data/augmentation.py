@@ -11,7 +11,7 @@ from datasets_gen.structure import TURNS, GridSymmetry
 from reason.models.base import IGNORE, Batch
 
 
-class Moved(NamedTuple):
+class Symmetries(NamedTuple):
     """A symmetry for each of B rows."""
 
     names: Tensor | None  # (B, tokens): the new name of each token
@@ -30,14 +30,14 @@ class Moved(NamedTuple):
         return tokens if self.names is None else self.names.argsort(dim=1).gather(1, tokens)
 
 
-STILL = Moved(None, None)  # leaves every row unchanged
+IDENTITY = Symmetries(None, None)  # leaves every row unchanged
 
 
 def augment(batch: Batch, symmetry: GridSymmetry, generator: torch.Generator) -> Batch:
     """Apply a random symmetry to each row's question and label: it relabels tokens and moves cells."""
-    moved = draw_symmetries(len(batch.inputs), symmetry, generator)
-    assert moved.source is None or not batch.relations, "instances name cells: families with relations move none"
-    return batch._replace(inputs=moved.apply(batch.inputs), labels=moved.apply(batch.labels))
+    symmetries = draw_symmetries(len(batch.inputs), symmetry, generator)
+    assert symmetries.source is None or not batch.relations, "instances name cells: families with relations move none"
+    return batch._replace(inputs=symmetries.apply(batch.inputs), labels=symmetries.apply(batch.labels))
 
 
 def give_hints(batch: Batch, symbols: Tensor, most: int, generator: torch.Generator) -> Batch:
@@ -57,7 +57,7 @@ def give_hints(batch: Batch, symbols: Tensor, most: int, generator: torch.Genera
 
 def draw_symmetries(
     rows: int, symmetry: GridSymmetry, generator: torch.Generator, restarts: Tensor | int | None = None
-) -> Moved:
+) -> Symmetries:
     """Draw a symmetry for each row, on the generator's device.
 
     restarts: the index of each row's restart on its puzzle, from 0. On a square the restarts use the eight rotations
@@ -71,8 +71,8 @@ def draw_symmetries(
         names = torch.cat([fixed, first + _permutations(rows, last - first + 1, generator, device)], dim=1)
     if symmetry.turns:
         drawn = torch.randint(TURNS, (rows,), generator=generator, device=device) if restarts is None else restarts
-        return Moved(names, _turned(symmetry.rows_per_band, torch.as_tensor(drawn, device=device).expand(rows)))
-    return Moved(names, _cell_sources(rows, symmetry, generator, device) if symmetry.moves else None)
+        return Symmetries(names, _turned(symmetry.rows_per_band, torch.as_tensor(drawn, device=device).expand(rows)))
+    return Symmetries(names, _cell_sources(rows, symmetry, generator, device) if symmetry.moves else None)
 
 
 def _permutations(rows: int, size: int, generator: torch.Generator, device: torch.device) -> Tensor:

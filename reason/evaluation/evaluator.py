@@ -59,7 +59,7 @@ class Consumer:
     """One evaluation: it processes the step records of a pass and returns results."""
 
     cost = ""  # its cost beyond the one pass, as text
-    place = 0  # fixed order of consumers, so that random draws do not depend on the order of loading
+    order = 0  # fixed order of consumers, so that random draws do not depend on the order of loading
 
     def __init__(self, evaluator: Evaluator):
         """Store the settings it needs. Raises ConfigError if model, set or settings do not allow this evaluation."""
@@ -257,7 +257,7 @@ class Evaluator:
     @property
     def rules(self) -> Callable[[StepRecord], Tensor] | None:
         """Return the test of exact answers for puzzles with several solutions; None: the labels decide."""
-        return self._rules_hold if self.puzzle is not None and self.puzzle.several else None
+        return self._rules_hold if self.puzzle is not None and self.puzzle.multiple_solutions else None
 
     def _rules_hold(self, record: StepRecord) -> Tensor:
         """Return (B,) bool: the answer obeys the puzzle's rules."""

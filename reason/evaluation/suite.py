@@ -24,20 +24,20 @@ CONSUMERS: dict[type[Consumer], Callable[[Evaluator], object]] = {  # each with 
     Signals: lambda _: True,
     Boards: lambda evaluator: evaluator.puzzle and evaluator.puzzle.characters,  # only tokens that can be drawn
 }
-SECTIONS = [BY_STEP, TRAINING]  # the page has them by their `place`
+SECTIONS = [BY_STEP, TRAINING]  # the page shows them by their `order`
 FILES = ["boards"]  # not in results.json, but in NAME.json; training is in metrics.jsonl
 load_parts("report")
 
 
 def consumers_of(evaluator: Evaluator) -> list[Consumer]:
     """Return the consumers that the settings select. Raises ConfigError if model or set does not allow one."""
-    ordered = sorted(CONSUMERS.items(), key=lambda entry: entry[0].place)
+    ordered = sorted(CONSUMERS.items(), key=lambda entry: entry[0].order)
     return [consumer(evaluator) for consumer, wanted in ordered if wanted(evaluator)]
 
 
 def sections_of(results: Results) -> list[Section]:
     """Return the sections that the results have numbers for, in the order of the page."""
-    return sorted((section for section in SECTIONS if results.get(section.key)), key=lambda section: section.place)
+    return sorted((section for section in SECTIONS if results.get(section.key)), key=lambda section: section.order)
 
 
 def write_report(folder: Path, results: Results) -> None:

@@ -113,7 +113,7 @@ class Chart:
     """One pair of axes."""
 
     title: str
-    says: str  # alternative text: its values in a sentence
+    alt_text: str  # alternative text: its values in a sentence
     draw: Callable[[Axes], None]
     size: tuple[float, float] = PANEL
 

@@ -149,12 +149,13 @@ def charts(evaluations: Sequence[Results]) -> list[Chart]:
 
     first = tables(evaluations, {})[0]
     trained, last = first.columns.index("at the trained step"), first.columns.index("at the last step")
-    says = "; ".join(f"{r[0]}, {r[1]}: {r[trained]} at the trained step, {r[last]} at the last" for r in first.rows)
+    alt_text = "; ".join(f"{r[0]}, {r[1]}: {r[trained]} at the trained step, {r[last]} at the last" for r in first.rows)
     size = (PANEL[0], PANEL[1] + 0.06 * len(evaluations))  # inches: one label per run
     errors = partial(curves, plot=plot_error)
     if shared := shared_measures(evaluations):
-        return [Chart(MEASURES[key].name, says, partial(of_measure, key=key), size) for key in shared]
-    return [Chart("exact: whole puzzles right", says, curves, size), Chart("error, 1 − exact", says, errors, size)]
+        return [Chart(MEASURES[key].name, alt_text, partial(of_measure, key=key), size) for key in shared]
+    exact = Chart("exact: whole puzzles right", alt_text, curves, size)
+    return [exact, Chart("error, 1 − exact", alt_text, errors, size)]
 
 
 def write_comparison(folder: Path, evaluations: Sequence[Results], settings: Settings) -> None:

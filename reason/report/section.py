@@ -48,7 +48,7 @@ class Section:
     charts: Mapping[str, Charts] = field(default_factory=dict)  # by file name of the PNG that holds them all
     note: Callable[[Results], str] = lambda _: ""
     precision: str | None = None  # precision of its numbers; None: the precision of the pass
-    place: int = 100  # order on the page, 0 first and 100 last; equal places keep the order of addition
+    order: int = 100  # on the page, 0 first and 100 last; sections of one number keep the order of addition
 
 
 def at_trained(results: Results, key: str = "exact_by_step") -> float:

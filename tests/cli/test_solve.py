@@ -25,7 +25,7 @@ from reason.cli import main
 from reason.cli.solve import SETTING
 from reason.config.describe import keys_of
 from reason.evaluation.studies import boards
-from reason.evaluation.studies.boards import Thought
+from reason.evaluation.studies.boards import StepAnswers
 from reason.models.base import Readout
 from reason.report.drawing import board
 from reason.settings.base import Mark
@@ -86,10 +86,10 @@ def third(monkeypatch):
     right = Sudoku(4).parse("1234 3412 2143 4321")
     wrong, number = np.where(np.arange(16) == 3, right[2], right), itertools.count(1)
 
-    def thoughts(model, batch, *others, **more):
-        return [Thought(np.stack([right if next(number) in (3, 5) else wrong]), None) for _ in batch.inputs]
+    def found(model, batch, *others, **more):
+        return [StepAnswers(np.stack([right if next(number) in (3, 5) else wrong]), None) for _ in batch.inputs]
 
-    monkeypatch.setattr("reason.solve.think", thoughts)
+    monkeypatch.setattr("reason.solve.answers_by_step", found)
 
 
 @pytest.mark.parametrize(("restarts", "right", "made"), [(1, 1, 1), (2, 1, 2), (3, 3, 3), (8, 3, 3)])
@@ -105,11 +105,11 @@ def test_restarts_go_on_while_there_is_time(monkeypatch, runs):
     """In batches that grow to a fixed size, so that their draws depend on no clock."""
     wrong, batches, now = Sudoku(4).parse("1234 3412 2143 4322"), [], itertools.count()
 
-    def thoughts(model, batch, *others, **more):
+    def found(model, batch, *others, **more):
         batches.append(len(batch.inputs))
-        return [Thought(np.stack([wrong]), None) for _ in batch.inputs]
+        return [StepAnswers(np.stack([wrong]), None) for _ in batch.inputs]
 
-    monkeypatch.setattr("reason.solve.think", thoughts)
+    monkeypatch.setattr("reason.solve.answers_by_step", found)
     monkeypatch.setattr("reason.solve.time.monotonic", lambda: next(now))
     said = "not solved in 256 restarts", "an exact solver finds one solution:\n1234\n3412\n2143\n4321"
     output(["solve", str(runs / "sudoku"), "1234 3412 2143 432.", "--seconds", "8"], *said, status=None)
@@ -151,19 +151,19 @@ def test_a_file_of_puzzles(third, runs, tmp_path, capsys):
 
 
 def test_a_maze_is_tried_under_its_eight_turns(monkeypatch, runs):
-    seen, question, think = [], "S#..\n.#..\n....\n.#.G", boards.think
+    seen, question, answers_by_step = [], "S#..\n.#..\n....\n.#.G", boards.answers_by_step
 
     def copies(model, batch, steps, **_):
         seen.append(batch.inputs)
         yield from (SimpleNamespace(answer=batch.inputs, readout=Readout(None)) for _ in range(steps))
 
     def turned_back(*given, **more):
-        thoughts = think(*given, **more)
-        assert all((thought.answers == Maze(4).parse(question)).all() for thought in thoughts)
-        return thoughts
+        found = answers_by_step(*given, **more)
+        assert all((by_step.answers == Maze(4).parse(question)).all() for by_step in found)
+        return found
 
     monkeypatch.setattr(boards, "unroll", copies)
-    monkeypatch.setattr("reason.solve.think", turned_back)
+    monkeypatch.setattr("reason.solve.answers_by_step", turned_back)
     words = ["solve", str(runs / "maze"), question, "--restarts", "12", "--json"]
     assert json.loads(output(words, status=None))["restarts"] == 8
     assert len(torch.cat(seen).unique(dim=0)) == 8

@@ -38,7 +38,7 @@ def test_a_family_is_whole(puzzle):
     assert puzzle.valid(none, none).shape == (0,)
     assert puzzle.signatures(none, none).shape == (0,)
     assert all(len(values) == 0 for values in puzzle.features(none, none).values())
-    if puzzle.judges:
+    if puzzle.has_rules:
         assert puzzle.solved(none, none).shape == (0,)
 
 

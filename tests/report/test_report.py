@@ -201,8 +201,8 @@ def test_the_training_curve_is_that_of_the_metrics(whole, axes):
     axes.clear()
     exact.draw(axes)
     assert {label: y.tolist() for label, (_, y) in lines(axes).items()} == {"training": [0.25], "validation": [0, 0.5]}
-    assert "0.5 at step 4" in loss.says
-    assert exact.says == "training 25.0% at step 4, 25.0% at step 4; validation 0.0% at step 2, 50.0% at step 4"
+    assert "0.5 at step 4" in loss.alt_text
+    assert exact.alt_text == "training 25.0% at step 4, 25.0% at step 4; validation 0.0% at step 2, 50.0% at step 4"
 
 
 def test_a_png_holds_all_charts_of_a_plot_and_no_text_is_mathematics(tmp_path):

@@ -45,7 +45,7 @@ class Addition(Puzzle):
     name = "addition"
     characters = CHARACTERS
     end = EOS
-    repeats = False
+    answer_contains_question = False
     rating_name = "digits of the longest operand"
 
     def __post_init__(self) -> None:

@@ -79,9 +79,9 @@ class Arc(SquareBoard):
     name = "arc"
     characters = DIGITS
     glyphs = DIGITS[:FIRST_COLOUR] + " " * len(COLOURS)
-    fills: ClassVar[dict[int, str]] = dict(enumerate(COLOURS, FIRST_COLOUR))
-    judges = False  # only the solution of the task does, see `vote`
-    repeats = False  # the answer is another grid
+    colours: ClassVar[dict[int, str]] = dict(enumerate(COLOURS, FIRST_COLOUR))
+    has_rules = False  # only the solution of the task does, see `vote`
+    answer_contains_question = False  # the answer is another grid
     outside = PAD
     symmetry = None  # the identifier fixes the augmentation
     rules = "every question and every label is a grid bounded by ends"

@@ -163,12 +163,12 @@ class Declared(Puzzle):
         return "  " + self.values + self.values[: len(self.black)]
 
     @property
-    def fills(self) -> dict[int, str]:  # type: ignore[override]
+    def colours(self) -> dict[int, str]:  # type: ignore[override]
         """The colour of black cells."""
         return {FIRST + len(self.values) + i: BLACK for i in range(len(self.black))}
 
     @property
-    def several(self) -> bool:  # type: ignore[override]
+    def multiple_solutions(self) -> bool:  # type: ignore[override]
         """Whether a question may have several solutions."""
         return not self.unique
 

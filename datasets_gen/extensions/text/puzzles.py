@@ -26,8 +26,8 @@ class Text(Puzzle):
 
     name = "text"
     characters = ""  # tokens are not characters
-    judges = False  # no rule decides which continuation is right
-    repeats = False
+    has_rules = False  # no rule decides which continuation is right
+    answer_contains_question = False
     rules = "every label is the token after its cell"
 
     @property

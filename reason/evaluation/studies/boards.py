@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from reason.data import STILL, Moved
+from reason.data import IDENTITY, Symmetries
 from reason.evaluation.evaluator import Columns, Consumer
 from reason.models.base import Batch, Reasoner, State
 from reason.rollout import Clues, exact_logit, unroll
 from reason.settings.rollout import Halting
 
 
-class Thought(NamedTuple):
+class StepAnswers(NamedTuple):
     """One puzzle's answers: row m − 1 is supervision step m."""
 
     answers: np.ndarray  # (T, S) tokens
@@ -24,35 +24,35 @@ class Thought(NamedTuple):
 
 
 @torch.inference_mode()
-def think(
+def answers_by_step(
     model: Reasoner,
     batch: Batch,
     steps: int,
     halting: Halting | None = "bce",
     start: Callable[[State], State] | None = None,
-    moved: Moved = STILL,
+    symmetries: Symmetries = IDENTITY,
     until: Callable[[np.ndarray], np.ndarray] | None = None,
     clues: Callable[[torch.Tensor], Clues | None] = lambda questions: None,
-) -> list[Thought]:
+) -> list[StepAnswers]:
     """Run a batch for `steps` supervision steps from its initial state, which `start` may change.
 
-    `moved`: a symmetry for each row's input; the answers are mapped back. `until`: maps answers (B, S) to (B,) bool,
-    which of them are accepted; the step with an accepted answer is the last. `clues`: adds clues to moved questions
-    (B, S) between steps.
+    `symmetries` transform the input of each row; the answers are mapped back. `until` maps answers (B, S) to (B,)
+    bool, whether each is accepted; the first step with an accepted answer is the last. `clues` adds clues to the
+    transformed questions (B, S) between steps.
     """
     model.eval()
-    batch = batch._replace(inputs=moved.apply(batch.inputs))
+    batch = batch._replace(inputs=symmetries.apply(batch.inputs))
     answers, heads = [], []
     for record in unroll(model, batch, steps, start=start, clues=clues(batch.inputs)):
-        answers.append(moved.undo(record.answer))
+        answers.append(symmetries.undo(record.answer))
         q = exact_logit(record.readout, halting)
         if q is not None:
             heads.append(q.sigmoid())
         if until is not None and until(answers[-1].cpu().numpy()).any():
             break
     tokens = torch.stack(answers, dim=1).cpu().numpy()
-    said = torch.stack(heads, dim=1).tolist() if heads else [None] * len(tokens)
-    return [Thought(row, head) for row, head in zip(tokens, said, strict=True)]
+    halting_by_row = torch.stack(heads, dim=1).tolist() if heads else [None] * len(tokens)
+    return [StepAnswers(row, head) for row, head in zip(tokens, halting_by_row, strict=True)]
 
 
 def examples_of(exact: np.ndarray, count: int) -> tuple[list[int], list[int]]:
@@ -65,13 +65,13 @@ def examples_of(exact: np.ndarray, count: int) -> tuple[list[int], list[int]]:
     return some(exact[-1]), some(~exact[-1])
 
 
-SHOWN = 6  # solved puzzles on the page, and failed ones
+SHOWN = 6  # solved puzzles on the page, and as many failed ones
 
 
 class Boards(Consumer):
     """Questions, labels and the answer at every step, for puzzles selected from Accuracy's columns."""
 
-    place = 100
+    order = 100
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """Return the content of boards.json."""
@@ -81,17 +81,17 @@ class Boards(Consumer):
         examples = evaluator.examples[solved + failed]
         batch, start = evaluator.data.take(examples), evaluator.start(examples)
         clues = partial(evaluator.clues, rows=examples)
-        thoughts = think(evaluator.model, batch, evaluator.steps, evaluator.halting, start, clues=clues)
+        found = answers_by_step(evaluator.model, batch, evaluator.steps, evaluator.halting, start, clues=clues)
         board = puzzle.on_board(np.arange(batch.inputs.shape[1]))
         (rows, columns), shown = board.shape, board.ravel().tolist()
-        of_puzzles = {  # of each puzzle
+        by_puzzle = {
             "example": examples.tolist(),
             "solved": [row < len(solved) for row in range(len(examples))],
             "question": batch.inputs[:, shown].tolist(),
             "given": puzzle.given(batch.inputs.cpu().numpy())[:, shown].tolist(),
             "label": batch.labels[:, shown].tolist(),  # −100: not scored
-            "answers": [thought.answers[:, shown].tolist() for thought in thoughts],
-            "halting": [thought.halting for thought in thoughts],
+            "answers": [by_step.answers[:, shown].tolist() for by_step in found],
+            "halting": [by_step.halting for by_step in found],
         }
         return {
             "boards": {
@@ -100,9 +100,9 @@ class Boards(Consumer):
                 "columns": columns,
                 "box": puzzle.box_shape,
                 "glyphs": puzzle.glyphs,
-                "fills": puzzle.fills,
+                "fills": puzzle.colours,
                 "puzzles": [
-                    dict(zip(of_puzzles, values, strict=True)) for values in zip(*of_puzzles.values(), strict=True)
+                    dict(zip(by_puzzle, values, strict=True)) for values in zip(*by_puzzle.values(), strict=True)
                 ],
             }
         }

@@ -26,10 +26,10 @@ class Rules(Consumer):
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
         puzzle = evaluator.puzzle
-        self._solved = puzzle.solved if puzzle is not None and puzzle.judges else None
+        self._solved = puzzle.solved if puzzle is not None and puzzle.has_rules else None
         self.steps = evaluator.steps if self._solved is not None else 0
         self._kept = StepColumns(self.steps)
-        self._so_far = evaluator.search is not None or (puzzle is not None and puzzle.several)
+        self._so_far = evaluator.search is not None or (puzzle is not None and puzzle.multiple_solutions)
 
     def observe(self, record: StepRecord) -> Columns | None:
         """Keep the answers of a batch, then check them."""
@@ -157,5 +157,5 @@ NOTE = """Each step applies the same network again. Dotted: the steps taken in t
 whose halting head would stop here. Intervals are Wilson's at 95 %. No error at all is drawn at half a puzzle."""
 
 BY_STEP = Section(
-    "exact_by_step", "Accuracy by supervision step", _tables, {"accuracy_by_step": _charts}, lambda _: NOTE, place=0
+    "exact_by_step", "Accuracy by supervision step", _tables, {"accuracy_by_step": _charts}, lambda _: NOTE, order=0
 )

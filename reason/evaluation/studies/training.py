@@ -33,9 +33,9 @@ def _charts(results: Results) -> list[Chart]:
         legend(axes)
 
     known = [key for key in SHARES if key in curves]
-    says = "; ".join(f"{SHARES[key][0]} {_ends(curves[key], share)}" for key in known)
+    alt_text = "; ".join(f"{SHARES[key][0]} {_ends(curves[key], share)}" for key in known)
     charts = [Chart("loss", _ends(curves["loss"], number), loss)] if "loss" in curves else []
-    return charts + ([Chart("exact while training", says, exact)] if known else [])
+    return charts + ([Chart("exact while training", alt_text, exact)] if known else [])
 
 
 def _optimizer_steps(axes: Axes, evaluated: int) -> None:

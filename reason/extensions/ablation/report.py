@@ -142,7 +142,7 @@ def charts(runs: Runs) -> list[Chart]:
         steps_axis(axes, {"steps": longest, "trained_steps": trained})
         legend(axes)
 
-    says = "; ".join(f"{name}: {found[:, -1].mean():{form}} at the last step" for name, found in curves.items())
+    alt_text = "; ".join(f"{name}: {found[:, -1].mean():{form}} at the last step" for name, found in curves.items())
     size = (PANEL[0], max(PANEL[1], 0.17 * len(curves) + 0.8))
     drawn = {name_of_measure: draw} | ({} if key in MEASURES else {"error, 1 − exact": partial(draw, errors=True)})
-    return [Chart(title, says, each, size) for title, each in drawn.items()]
+    return [Chart(title, alt_text, each, size) for title, each in drawn.items()]

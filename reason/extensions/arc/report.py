@@ -66,7 +66,7 @@ def _tables(results: Results) -> list[Table]:
 NOTE = """Every copy's answer is turned back and has one vote; pass@K: the mean over tasks of the share of test inputs
 whose output is among the K answers with most votes. Unanswered inputs count as wrong."""
 
-VOTES = Section("votes", "Votes of augmented copies", _tables, note=lambda _: NOTE, place=10)
+VOTES = Section("votes", "Votes of augmented copies", _tables, note=lambda _: NOTE, order=10)
 CONSUMERS[Votes] = lambda evaluator: isinstance(evaluator.puzzle, Arc) and evaluator.data.split == "test"
 SECTIONS.append(VOTES)
 FILES.append("submission")

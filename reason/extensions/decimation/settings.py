@@ -31,7 +31,7 @@ def search(settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int
     """
     asked = settings.asked.get("decimation")
     if asked is None:
-        helps = puzzle is not None and (puzzle.several or stuck) and not settings.plain
+        helps = puzzle is not None and (puzzle.multiple_solutions or stuck) and not settings.plain
         every = trained_steps if helps else 0
     else:
         every = 0 if asked == "none" else int(asked)

@@ -73,7 +73,8 @@ class LoopedConfig(MixingConfig):
         "all", description="gate: train only the exit gate; the other weights stay those of init_from (Ouro stage II)"
     )
     readout: Literal["norm", "raw"] | Annotated[int, Field(ge=1)] = Field(
-        "norm", description="input of the head: norm: N(z); raw: z; k: z, and N(z) from loop k on (k: the trained number)"
+        "norm",
+        description="input of the head: norm: N(z); raw: z; k: z, N(z) from loop k on (k: T as trained)",
     )
 
     mixed_precision: ClassVar[bool] = True

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from reason.plugins import COMMANDS, ELSEWHERE, Command
+from reason.plugins import COMMANDS, FOREIGN_COMMANDS, Command
 
 
 def _answer(words: Sequence[str]) -> str | None:
@@ -14,4 +14,4 @@ def _answer(words: Sequence[str]) -> str | None:
 COMMANDS["import-weights"] = Command(
     "reason.extensions.original.command:main", "make a run from a checkpoint of the original HRM or TRM code"
 )
-ELSEWHERE.append(_answer)
+FOREIGN_COMMANDS.append(_answer)

@@ -49,7 +49,7 @@ def exported(run: Path, config: Config, name: str) -> Model:
         "box": puzzle.box_shape,
         "characters": puzzle.characters[: puzzle.vocab_size],
         "glyphs": puzzle.glyphs[: puzzle.vocab_size].replace("_", " ").replace("§", " "),
-        "fills": puzzle.fills,
+        "fills": puzzle.colours,
         "groups": puzzle.structure.groups,
         "symbols": puzzle.structure.symbols,
         "symmetry": None if symmetry is None else dataclasses.asdict(symmetry),

@@ -94,8 +94,8 @@ def _charts(results: Results) -> list[Chart]:
             axes.plot(steps, exact, label=label, markevery=max(1, len(exact) // 16), **styled(index))
         curves_by_step(axes, "exact", results)
 
-    says = "; ".join(f"{row['bin']}: {by_step(row['exact_by_step'], results)}" for row in found["bins"])
-    return [Chart(f"exact by {found['by']}", says, draw)]
+    alt_text = "; ".join(f"{row['bin']}: {by_step(row['exact_by_step'], results)}" for row in found["bins"])
+    return [Chart(f"exact by {found['by']}", alt_text, draw)]
 
 
-DIFFICULTY = Section("difficulty", "By difficulty", _tables, {"difficulty": _charts}, place=20)
+DIFFICULTY = Section("difficulty", "By difficulty", _tables, {"difficulty": _charts}, order=20)

@@ -26,7 +26,7 @@ STEPS = 16  # at most, for the return of a pushed state and the growth rate
 class Dynamics(Consumer):
     """Trajectories, spectra, returns, Lyapunov exponents and oscillation; which puzzles, from Accuracy's columns."""
 
-    place = 80
+    order = 80
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
@@ -124,4 +124,4 @@ def _note(results: Results) -> str:
     )
 
 
-DYNAMICS = Section("dynamics", "Dynamics", _tables, {"dynamics": _charts}, _note, precision="float64", place=80)
+DYNAMICS = Section("dynamics", "Dynamics", _tables, {"dynamics": _charts}, _note, precision="float64", order=80)

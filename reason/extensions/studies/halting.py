@@ -126,4 +126,4 @@ NOTE = """Highest q so far: each puzzle's answer is that of the step with its hi
 puzzle has the higher q. Calibration error: the mean distance of σ(q) from the share exact, in 15 bins. Thresholds are
 chosen on these very puzzles, and the intervals, Wilson's, do not know that."""
 
-HALTING = Section("halting", "Does the halting head know?", _tables, note=lambda _: NOTE, place=30)
+HALTING = Section("halting", "Does the halting head know?", _tables, note=lambda _: NOTE, order=30)

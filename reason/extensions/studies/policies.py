@@ -134,7 +134,7 @@ def frontier(seen: Columns, signal: str) -> list[dict[str, float]]:
 class Policies(Consumer):
     """Calibrates policies on one part of the puzzles and reports them on another; keeps each signal, (T, N) float32."""
 
-    place = 40
+    order = 40
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
@@ -219,8 +219,8 @@ def _charts(results: Results) -> list[Chart]:
         legend(axes)
 
     form = ".1%" if key == "exact" else ".4g"
-    says = "; ".join(f"{r['name']}: {r[key]:{form}} after {r['mean_steps']:.1f} steps" for r in found["rows"])
-    return [Chart(f"{key} against mean steps", says, draw)]
+    alt_text = "; ".join(f"{r['name']}: {r[key]:{form}} after {r['mean_steps']:.1f} steps" for r in found["rows"])
+    return [Chart(f"{key} against mean steps", alt_text, draw)]
 
 
 def _note(results: Results) -> str:
@@ -231,4 +231,4 @@ def _note(results: Results) -> str:
     )
 
 
-POLICIES = Section("policies", "When to stop", _tables, {"policies": _charts}, _note, place=40)
+POLICIES = Section("policies", "When to stop", _tables, {"policies": _charts}, _note, order=40)

@@ -11,7 +11,7 @@ import torch
 from matplotlib.axes import Axes
 
 from datasets_gen.structure import GridSymmetry
-from reason.data import STILL, Moved, draw_symmetries
+from reason.data import IDENTITY, Symmetries, draw_symmetries
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, PuzzleSeeds, narrow
 from reason.models.base import IGNORE, Batch, Context, State, correct
@@ -32,11 +32,11 @@ SIGMA = 0.1  # of the noise, relative to the state's root mean square
 FOR_RESTARTS = 1  # what a puzzle's random numbers are for: `FOR_STARTS` of the core is another purpose
 
 
-def symmetries(seeds: PuzzleSeeds, symmetry: GridSymmetry, restart: int, device: torch.device) -> Moved:
+def puzzle_symmetries(seeds: PuzzleSeeds, symmetry: GridSymmetry, restart: int, device: torch.device) -> Symmetries:
     """A random symmetry for each puzzle's restart number `restart`, 0 for the first."""
     draws = [torch.Generator().manual_seed(int(stream.integers(2**32))) for stream in seeds.streams]
     names, sources = zip(*(draw_symmetries(1, symmetry, draw, restart) for draw in draws), strict=True)
-    return Moved(*(None if part[0] is None else torch.cat(part).to(device) for part in (names, sources)))
+    return Symmetries(*(None if part[0] is None else torch.cat(part).to(device) for part in (names, sources)))
 
 
 class Restarts(Consumer):
@@ -46,7 +46,7 @@ class Restarts(Consumer):
     puzzles have several solutions, and under symmetries that do not keep the label.
     """
 
-    place = 50
+    order = 50
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
@@ -71,7 +71,7 @@ class Restarts(Consumer):
         """At the last step of a batch, make the other restarts."""
         if record.step < self.steps:
             return None
-        plain = self._ending(record, record.batch, STILL)
+        plain = self._ending(record, record.batch, IDENTITY)
         found: dict[str, np.ndarray] = {}
         for kind, count in self.counts.items():
             restarts = [plain, *(self._restart(record, kind, number) for number in range(1, count))]
@@ -82,20 +82,20 @@ class Restarts(Consumer):
 
     def _restart(self, record: StepRecord, kind: Variation, number: int) -> dict[str, np.ndarray]:
         """(B,) arrays of restart `number` of a record's batch; the pass continues as if there were none."""
-        evaluator, batch, rows, moved = self.evaluator, record.batch, record.rows, STILL
+        evaluator, batch, rows, symmetries = self.evaluator, record.batch, record.rows, IDENTITY
         step = evaluator.model.step
         assert rows is not None, "those of a pass"
         seeds = PuzzleSeeds(rows, evaluator.seed, FOR_RESTARTS, number, list(VARIATIONS).index(kind))
         if kind == "symmetry":
             assert evaluator.puzzle is not None
             assert evaluator.puzzle.symmetry is not None
-            moved = symmetries(seeds, evaluator.puzzle.symmetry, number, rows.device)
+            symmetries = puzzle_symmetries(seeds, evaluator.puzzle.symmetry, number, rows.device)
 
         def noisy(state: State, context: Context) -> State:
             return mapped(step(state, context), lambda z: z + SIGMA * size_of_rows(z) * seeds.normal(z))
 
         own = evaluator.start(rows, number)  # of a model whose initial states are random normals anyway
-        inputs = moved.apply(batch.inputs)
+        inputs = symmetries.apply(batch.inputs)
         tried = unroll(
             evaluator.model,
             batch._replace(inputs=inputs),
@@ -107,11 +107,11 @@ class Restarts(Consumer):
         )
         seed = int(np.random.default_rng(seeds.keys[0]).integers(2**62))  # of noise that the model draws itself
         with seeded(seed, rows.device):
-            return self._ending(deque(tried, maxlen=1).pop(), batch, moved)  # earlier states are freed
+            return self._ending(deque(tried, maxlen=1).pop(), batch, symmetries)  # earlier states are freed
 
-    def _ending(self, last: StepRecord, batch: Batch, moved: Moved) -> dict[str, np.ndarray]:
+    def _ending(self, last: StepRecord, batch: Batch, symmetries: Symmetries) -> dict[str, np.ndarray]:
         """(B,) arrays of a restart's last step, its answer turned back to the puzzle as asked."""
-        answer, puzzle = moved.undo(last.answer), self.evaluator.puzzle
+        answer, puzzle = symmetries.undo(last.answer), self.evaluator.puzzle
         scored = batch.labels != IGNORE
         found = {
             "right": correct(answer, batch.labels)[1],
@@ -122,7 +122,7 @@ class Restarts(Consumer):
         if q is not None:
             found["q"] = q
         on_host = {name: values.cpu().numpy() for name, values in found.items()}
-        if puzzle is not None and puzzle.judges:
+        if puzzle is not None and puzzle.has_rules:
             questions, answers = (narrow(tokens, last).cpu().numpy() for tokens in (batch.inputs, answer))
             assert last.rows is not None, "those of a pass"
             on_host["valid"] = puzzle.solved(questions, answers, self.evaluator.data.instances_of(last.rows))
@@ -216,8 +216,8 @@ def _charts(results: Results) -> list[Chart]:
     for varied in results["restarts"].values():
         last = varied["rows"][-1]
         told = ", ".join(f"{label} {share(last[way])}" for way, label in WAYS.items() if last[way] is not None)
-        says = f"with {last['restarts']} restarts: {told}"
-        charts.append(Chart(varied["what"], says, partial(draw, rows=varied["rows"])))
+        alt_text = f"with {last['restarts']} restarts: {told}"
+        charts.append(Chart(varied["what"], alt_text, partial(draw, rows=varied["rows"])))
     return charts
 
 
@@ -225,4 +225,4 @@ NOTE = """The first restart is the plain pass. “Verified” takes the first an
 before it use neither rules nor labels, save “any right”, the share that no choice can exceed. Bars: Wilson's 95 %
 interval."""
 
-RESTARTS = Section("restarts", "Restarts", _tables, {"restarts": _charts}, lambda _: NOTE, place=50)
+RESTARTS = Section("restarts", "Restarts", _tables, {"restarts": _charts}, lambda _: NOTE, order=50)

@@ -113,7 +113,7 @@ def test_everything(studied, tmp_path):
     assert "Computed in float64." in page
     charts = [chart for section in sections_of(studied) for of in section.charts.values() for chart in of(studied)]
     assert len({chart.title for chart in charts}) == len(charts) >= 10
-    assert all(chart.title and chart.says for chart in charts)
+    assert all(chart.title and chart.alt_text for chart in charts)
     assert len(studied["dynamics"]["spectra"]) == 1  # no puzzle is solved
     assert studied["policies"]["calibrated_on"] == "every other puzzle of the test split"
     assert studied["policies"]["puzzles"] == 6

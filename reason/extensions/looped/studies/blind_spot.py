@@ -154,7 +154,7 @@ def blind_spot(
 class BlindSpot(Consumer):
     """The first puzzles, at most as many as are held in float64 through all loops."""
 
-    place = 90
+    order = 90
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
@@ -211,13 +211,13 @@ def _charts(results: Results) -> list[Chart]:
         axes.set_yscale("symlog")
         legend(axes)
 
-    says = "the numbers are in the table" if rows else "the state diverged"
-    return [Chart(title, says, partial(draw, keys=keys)) for title, keys in LINES.items()]
+    alt_text = "the numbers are in the table" if rows else "the state diverged"
+    return [Chart(title, alt_text, partial(draw, keys=keys)) for title, keys in LINES.items()]
 
 
 NOTE = """The head reads h = s·u. r: mean |cos| between the loss's gradient and h; g: ∂L/∂log s; a_rad and b_⊥: parts of
 a loop's update along u and across it. Clamped: the scale s of every token is held from loop 1 on."""
 
 BLIND_SPOT = Section(
-    "blind_spot", "The readout's blind spot", _tables, {"blind_spot": _charts}, lambda _: NOTE, "float64", place=90
+    "blind_spot", "The readout's blind spot", _tables, {"blind_spot": _charts}, lambda _: NOTE, "float64", order=90
 )

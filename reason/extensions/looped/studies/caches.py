@@ -96,4 +96,4 @@ def _tables(results: Results) -> list[Table]:
 NOTE = """Each token is the likeliest after all loops. “per-loop” computes what reading the whole text anew would; the
 others let all loops look at one set of keys and values. CE is of the right token in the model's own history."""
 
-CACHES = Section("caches", "Shared caches", _tables, note=lambda _: NOTE, place=70)
+CACHES = Section("caches", "Shared caches", _tables, note=lambda _: NOTE, order=70)

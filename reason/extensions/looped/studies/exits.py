@@ -108,4 +108,4 @@ def _charts(results: Results) -> list[Chart]:
 NOTE = """A cell leaves at the first loop where the gate's distribution exceeds the quantile, and keeps what it said
 there; fixed: all leave after so many loops. p(t): the chance of leaving after loop t, mean over the scored cells."""
 
-EXITS = Section("exits", "Leaving by the exit gate", _tables, {"exits": _charts}, lambda _: NOTE, place=60)
+EXITS = Section("exits", "Leaving by the exit gate", _tables, {"exits": _charts}, lambda _: NOTE, order=60)

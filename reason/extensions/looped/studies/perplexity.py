@@ -89,11 +89,11 @@ def _charts(results: Results) -> list[Chart]:
         axes.set_xlabel("loops")
 
     last, trained = results["steps"], min(results["trained_steps"], results["steps"])
-    says = ", ".join(f"{number(values[m - 1], '.4g')} after loop {m}" for m in sorted({1, trained, last}))
-    return [Chart("perplexity by loop", says, draw)]
+    alt_text = ", ".join(f"{number(values[m - 1], '.4g')} after loop {m}" for m in sorted({1, trained, last}))
+    return [Chart("perplexity by loop", alt_text, draw)]
 
 
 NOTE = """e to the mean cross-entropy of a scored token. The interval is over documents. Bits per byte count the bytes
 of the text that the tokens stand for, so they compare vocabularies."""
 
-PERPLEXITY = Section("perplexity", "Perplexity", _tables, {"perplexity_by_step": _charts}, lambda _: NOTE, place=1)
+PERPLEXITY = Section("perplexity", "Perplexity", _tables, {"perplexity_by_step": _charts}, lambda _: NOTE, order=1)
