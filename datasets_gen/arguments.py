@@ -17,7 +17,7 @@ OUTPUT_OPTIONS: list[Callable[[argparse.ArgumentParser], None]] = []  # of exten
 def add_command(
     commands: argparse._SubParsersAction, name: str, run: Callable[[argparse.Namespace], None], *texts: str
 ) -> argparse.ArgumentParser:
-    """Add a command that `run` carries out; the first line of its help is the description, the last ones are examples.
+    """Add a command that calls `run`. The first of `texts` is its description, the last ones are examples.
 
     `instead`: the text that a generator prints if it writes no set.
     """
@@ -29,7 +29,7 @@ def add_command(
 
 
 def whole_number(text: str) -> int:
-    """A whole number from 0; argparse refuses any other text."""
+    """Parse a whole number from 0; argparse refuses any other text."""
     if (number := int(text)) < 0:
         raise ValueError
     return number
@@ -56,7 +56,7 @@ def add_processes(parser: argparse.ArgumentParser) -> None:
 
 
 def check_counts(options: argparse.Namespace) -> dict[str, int]:
-    """Return the number of puzzles by split; raises DatasetError if it is 0, or the folder is in use."""
+    """Return the number of puzzles by split. Raises DatasetError if all are 0, or the folder is in use."""
     counts = {name: getattr(options, name) for name in SPLITS}
     if not any(counts.values()):
         raise DatasetError("--train, --validation and --test are all 0: nothing to make")
@@ -92,5 +92,5 @@ def save(
 
 
 def described(puzzle: Puzzle) -> dict[str, Any]:
-    """The arguments of `write_dataset` that follow from the puzzle."""
+    """Return the arguments of `write_dataset` that follow from the puzzle."""
     return {"task": puzzle.task, "vocab_size": puzzle.vocab_size, "structure": puzzle.structure}

@@ -34,7 +34,7 @@ FILES: dict[str, Callable[[argparse._SubParsersAction, str], None]] = {}  # the 
 
 
 def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The command line; the first of the words may be a file that makes puzzles."""
+    """Return the parser of the command line; the first of the words may be a file that makes puzzles."""
     load_parts("commands")
     parser = Parser(prog="python -m datasets_gen", description=DESCRIPTION)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -47,7 +47,7 @@ def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code: 0 done, 1 a fault, 2 a wrong call, 130 interrupted."""
+    """Run one command; return the exit code: 0 success, 1 error, 2 wrong usage, 130 interrupted."""
     try:
         words = sys.argv[1:] if argv is None else argv
         options = build_parser(words).parse_args(words)

@@ -1,4 +1,4 @@
-"""numba, imported when a compiled function is first called; without a folder for its cache, it compiles again."""
+"""`compiled`: numba.njit that imports numba at the first call of a compiled function."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`numba.njit`, its machine code kept on disk wherever numba finds a folder it may write to.
+    """Return the function as `numba.njit` compiles it; the machine code is kept on disk if a folder is writable.
 
-    It may call compiled functions of another file. Arrays of another file are frozen: numba's cache does not notice
-    when they change.
+    The function may call compiled functions of another file. Arrays of another file become constants: numba's cache
+    does not notice when they change.
     """
     return _Waiting(function)
 
@@ -27,7 +27,7 @@ class _Waiting:
         return self.compile()(*arguments)
 
     def compile(self) -> Any:
-        """Replace this and all other waiting functions in the globals of its file by machine code; returns its own."""
+        """Compile this and all other waiting functions of its file; return this one compiled."""
         own = self.function.__globals__
         waiting = {name: each for name, each in own.items() if isinstance(each, _Waiting)}
         files = {each.function.__code__.co_filename for each in waiting.values()}

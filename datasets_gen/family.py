@@ -1,4 +1,4 @@
-"""The base class of puzzle families; its defaults fit boards whose answers are judged by the rules."""
+"""The base class of puzzle families; its defaults fit boards whose answers are checked by rules."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ FRAME, BARRED = re.compile(r"\+-+\+ *"), re.compile(r"\|(.*)\| *")
 class Puzzle(ABC):
     """A puzzle family with its size: a frozen dataclass whose fields are the entries of dataset.json's `task`.
 
-    A family states `name`, `characters`, `grid_shape` and, if it `has_rules`, `solved`; it is entered under its name in
-    `datasets_gen.puzzles.FAMILIES`. N examples of S cells are arrays (N, S) of tokens; token 0 pads. `relations`: the
-    instances of each example, (N, M, 1 + C + P) or of one (M, 1 + C + P), see datasets_gen/layout.py; families with
-    fixed rules have none.
+    A family states `name`, `characters`, `grid_shape` and, if it `has_rules`, `solved`; its name is its key in
+    `datasets_gen.puzzles.FAMILIES`. N examples of S cells are arrays (N, S) of tokens; token 0 is padding. `relations`: the
+    instances of each example, (N, M, 1 + C + n_cells) or of one (M, 1 + C + n_cells), see datasets_gen/layout.py;
+    families with fixed rules have none.
     """
 
     name: ClassVar[str]
@@ -48,7 +48,7 @@ class Puzzle(ABC):
         """(rows, columns) of the board; one row for text."""
 
     def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N, S), (N, S) -> (N,) bool: the answer keeps what the question fixes and obeys every rule."""
+        """Return (N,) bool: whether each answer (N, S) keeps the given cells of its question and obeys every rule."""
         raise NotImplementedError(f"no rule tells a right answer of {self.name}")
 
     @property
@@ -67,7 +67,7 @@ class Puzzle(ABC):
         return self.grid_shape[0] * self.grid_shape[1]
 
     def on_board(self, cells: np.ndarray) -> np.ndarray:
-        """(..., S) -> (..., rows, columns): the drawn cells; a family may have hidden cells beside the board."""
+        """Return the drawn cells (..., rows, columns) of (..., S); a family may have hidden cells beside the board."""
         return cells.reshape(*cells.shape[:-1], *self.grid_shape)
 
     @property
@@ -77,12 +77,12 @@ class Puzzle(ABC):
 
     @property
     def box_shape(self) -> tuple[int, int] | None:
-        """(rows, columns) of the boxes that a drawing rules off; None: it has none."""
+        """(rows, columns) of the boxes that a drawing separates by lines, or None if it has none."""
         return None
 
     @property
     def symmetry(self) -> GridSymmetry | None:
-        """The symmetries that keep the rules, and perhaps the label, or None."""
+        """The symmetries under which the rules hold, or None."""
         return None
 
     @property
@@ -96,7 +96,7 @@ class Puzzle(ABC):
         return {"name": self.name, **vars(self)}
 
     def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) bool: solved, and the answer is the label that a set must have, so `fault` is None."""
+        """Return (N,) bool: whether each answer is the label that a set must have, so that `fault` is None."""
         own = [None] * len(questions) if relations is None else relations
         return np.array([self.fault(*each) is None for each in zip(questions, answers, own, strict=True)], bool)
 
@@ -115,7 +115,7 @@ class Puzzle(ABC):
         return f"row {cell // columns + 1}, column {cell % columns + 1}" if rows > 1 else f"cell {cell}"
 
     def reply(self, question: np.ndarray, answer: np.ndarray) -> str | None:
-        """An answer (S,) in one line, in the usual notation; None if the board is enough."""
+        """Return an answer (S,) in one line, in the usual notation, or None if the board is enough."""
         return None
 
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
@@ -124,15 +124,15 @@ class Puzzle(ABC):
         return None if found is None or found[0] else "no answer obeys all rules and clues"
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray] | None:
-        """An exact solver's count of solutions, 2 for more, and one of them (S,); None: this family has no solver."""
+        """Solve exactly: the number of solutions (at most 2) and one of them (S,). None: this family has no solver."""
         return None
 
     def marked(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """The answers (N, S) as targets of a training with finer tokens: `vocab_size` + i for the i-th of `marks`."""
+        """Return training labels with finer tokens for answers (N, S): `vocab_size` + i is the i-th of `marks`."""
         return answers
 
     def given(self, question: np.ndarray) -> np.ndarray:
-        """(S,) bool: the cells that a question (S,) fixes and a drawing sets apart: all but open ones."""
+        """Return (S,) bool: the given cells of a question (S,), which a drawing emphasises."""
         if not self.answer_contains_question:
             return np.zeros(question.shape, bool)
         return np.array([character not in "._ " for character in self.characters])[question]
@@ -142,11 +142,11 @@ class Puzzle(ABC):
         return np.concatenate([question[None], answers.astype(question.dtype)])
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
-        """Statistics (N,) of examples, by name."""
+        """Return statistics (N,) of examples by name."""
         return {}
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) uint64, equal for puzzles that are symmetric copies and must not be in two splits."""
+        """Return hashes (N,) uint64, equal for symmetric copies of a puzzle, which must not be in two splits."""
         return row_keys(questions)
 
     def notes(self, labels: Mapping[str, np.ndarray]) -> list[str]:
@@ -154,19 +154,19 @@ class Puzzle(ABC):
         return []
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
-        """The board (S,) as text; cells that `question` leaves open are set apart if the family can."""
+        """Return the board (S,) as text; a family may emphasise the cells that are open in `question`."""
         return "\n".join("".join(self.characters[t] for t in row) for row in self.on_board(tokens))
 
     def sized(self, text: str) -> Self:
-        """The member of the family with as many cells as a typed board; itself if no member fits."""
+        """Return the member of the family with as many cells as a typed board, or this one if no member fits."""
         return self
 
     def texts(self, text: str) -> list[str]:
-        """The texts of the puzzles in a file, one a line."""
+        """Return the text of each puzzle in a file; each line is one."""
         return [line for line in text.splitlines() if line.strip()]
 
     def typed(self, text: str) -> tuple[np.ndarray, np.ndarray | None]:
-        """Tokens (S,) and relations (M, 1 + C + P) of a typed puzzle, or None for a family without relations."""
+        """Parse a typed puzzle: tokens (S,), and relations (M, 1 + C + n_cells) or None if the family has none."""
         return self.parse(text), None
 
     @property
@@ -175,7 +175,7 @@ class Puzzle(ABC):
         return {character: token for token, character in enumerate(self.characters)}
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a typed board; `ignored_characters` that are not cells are skipped."""
+        """Parse the tokens (S,) of a typed board; `ignored_characters` that are not cells are skipped."""
         read, (rows, columns) = self.typed_as, self.on_board(np.arange(self.seq_len)).shape
         lines = [[c for c in line if c in read or c not in self.ignored_characters] for line in text.split("\n")]
         for number, line in enumerate(lines, 1):
@@ -201,13 +201,13 @@ class SquareBoard(Puzzle):
         return self.size, self.size
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
-        """The board (S,) as lines of characters, framed."""
+        """Return the board (S,) as lines of characters in a frame."""
         frame = "+" + "-" * self.size + "+"
         return "\n".join([frame, *(f"|{row}|" for row in super().draw(tokens).split("\n")), frame])
 
 
 def row_keys(rows: np.ndarray) -> np.ndarray:
-    """(N,) uint64, equal for equal rows (N, ...) of whole numbers, and hardly ever for others."""
+    """Return a hash (N,) uint64 of each row (N, ...) of whole numbers."""
     width = math.prod(rows.shape[1:])
     weights = 2 * np.random.Generator(np.random.PCG64(width)).integers(0, 2**62, width, np.uint64) + 1
     return np.concatenate(
@@ -219,13 +219,13 @@ def row_keys(rows: np.ndarray) -> np.ndarray:
 
 
 def drawn_lines(text: str) -> list[str]:
-    """The lines of a drawing without the empty ones before and after it."""
+    """Return the lines of a drawing without the empty lines before and after it."""
     drawn = text.replace("\r\n", "\n").removesuffix("\r").strip("\n")
     return drawn.split("\n") if drawn else []
 
 
 def unframed(lines: list[str]) -> tuple[list[str], bool]:
-    """The rows of a drawing without its frame, and whether it had one: that of `SquareBoard.draw`, or only bars."""
+    """Return the rows of a drawing without its frame, and whether there was one (as `SquareBoard.draw`, or bars)."""
     ends = len(lines) > 2 and FRAME.fullmatch(lines[0]) and FRAME.fullmatch(lines[-1])
     rows = lines[1:-1] if ends else lines
     barred = [BARRED.fullmatch(row) for row in rows if row]

@@ -38,14 +38,14 @@ from datasets_gen.structure import Structure
 SPLITS = ("train", "validation", "test")
 ARRAYS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices")
 OPTIONAL = ("ratings", "sources", "relations")
-SHARED = (  # what all splits of a set have in common
+SHARED = (  # fields that are equal in all splits of a set
     *("vocab_size", "seq_len", "pad_id", "ignore_label_id", "blank_identifier_id", "num_puzzle_identifiers"),
     *("task", "structure"),
 )
 MOST = 2**31 - 1  # tokens, cells and identifiers are counted in int32
 UNSCORED = -100  # a label that is not scored, as in torch; the set may name another
 LARGE = 2**30  # bytes of a split's files, above which its arrays stay on disk
-ROWS = 2**13  # examples that are looked at together
+ROWS = 2**13  # examples that are checked together
 NAME = re.compile(r"\w[\w.+ -]*")
 
 
@@ -57,14 +57,14 @@ class DatasetError(ValueError):
 
 
 def check_name(name: str, what: str) -> None:
-    """Raises DatasetError if a name cannot be part of a file's name: a path, empty, or of other characters."""
+    """Raise DatasetError if a name cannot be part of a file's name: a path, empty, or of other characters."""
     if not NAME.fullmatch(name):
         raise DatasetError(f"{what} {name!r} is not a name; give letters, digits and . _ + - (no path)")
 
 
 @contextlib.contextmanager
 def text_file(path: Path) -> Iterator[IO[str]]:
-    """A UTF-8 file to read, line ends as they are, a byte order mark skipped; raises DatasetError if it is not."""
+    """Open a UTF-8 file to read; line ends stay, a byte order mark is skipped. Raises DatasetError for another file."""
     if not path.is_file():
         raise DatasetError(f"no file {path}; give the path of a local file")
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -75,7 +75,7 @@ def text_file(path: Path) -> Iterator[IO[str]]:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file; raises DatasetError if it is not JSON."""
+    """Return the content of a JSON file. Raises DatasetError if it is not JSON."""
     with text_file(path) as file:
         try:
             return json.load(file)
@@ -84,7 +84,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, Any]]:
-    """The JSON value of each line, with the file and the line; empty lines are skipped."""
+    """Yield ("FILE, line N", JSON value) of each line; empty lines are skipped."""
     with text_file(path) as file:
         for number, line in enumerate(file, 1):
             try:
@@ -95,7 +95,7 @@ def read_objects(path: Path) -> Iterator[tuple[str, Any]]:
                 yield f"{path}, line {number}", value
 
 
-# What a set is made of
+# The parts of a set
 
 
 class Metadata(BaseModel):
@@ -127,14 +127,14 @@ class Metadata(BaseModel):
 
 
 def parts(count: int) -> Iterator[slice]:
-    """Slices of `ROWS` rows each that cover `count` rows."""
+    """Yield slices of `ROWS` rows each that cover `count` rows."""
     for first in range(0, count, ROWS):
         yield slice(first, min(first + ROWS, count))
 
 
 @dataclass(frozen=True)
 class Split:
-    """The arrays of one split. Tokens uint8 or int32, indices int64, a missing rating is NaN.
+    """The arrays of one split. Tokens are uint8 or int32, indices int64; a missing rating is NaN.
 
     Arrays of large splits are mapped, and their indices may be int32.
     """
@@ -149,11 +149,11 @@ class Split:
     relations: np.ndarray | None = None  # (N, M, 1 + C + n_cells)
 
     def relations_of(self, example: int) -> np.ndarray | None:
-        """The instances (M, 1 + C + n_cells) of one example."""
+        """Return the instances (M, 1 + C + n_cells) of one example."""
         return None if self.relations is None else self.relations[example]
 
     def parts(self) -> Iterator[tuple[int, Split]]:
-        """The examples in parts: the number of the first one, and a split of the part.
+        """Yield the examples in parts: the number of the first example, and a split of the part.
 
         Each example of a part is a puzzle of its own: identifiers, ratings and sources are left out.
         """
@@ -170,7 +170,7 @@ class Split:
         sources: np.ndarray | None = None,
         relations: np.ndarray | None = None,
     ) -> Split:
-        """Arrays of a split with one example for each puzzle and group, and identifier 0 (Sudoku, mazes, addition)."""
+        """Return a split with one example for each puzzle and group, and identifier 0 (Sudoku, mazes, addition)."""
         indices = np.arange(len(inputs) + 1)
         return cls(inputs, labels, np.zeros(len(inputs), np.int64), indices, indices, ratings, sources, relations)
 
@@ -195,14 +195,14 @@ def _unscored(labels: np.ndarray, metadata: Metadata) -> np.ndarray:
 
 
 def check_free(directory: Path) -> None:
-    """Raises DatasetError if a folder is in use."""
+    """Raise DatasetError if a folder is in use."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise DatasetError(f"{directory} already exists and is not empty; name another --output-dir or remove it")
 
 
 @contextlib.contextmanager
 def atomic_directory(directory: Path) -> Iterator[Path]:
-    """A scratch folder that becomes `directory`, which must be free, when the block succeeds; else it is removed."""
+    """Yield a scratch folder that becomes `directory`, which must be free, if the block succeeds; else remove it."""
     check_free(directory)
     with scratch_beside(directory) as scratch:
         yield scratch
@@ -267,11 +267,11 @@ def write_dataset(
             (folder / "dataset.json").write_text(metadata.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
-# Reading, with every check that needs no puzzle
+# Loading, with every check of the layout
 
 
 def splits_of(directory: Path | str) -> list[str]:
-    """The splits that a dataset folder holds, in the order train, validation, test, others."""
+    """Return the splits that a dataset folder holds, in the order train, validation, test, others."""
     names = [path.parent.name for path in Path(directory).glob("*/dataset.json") if NAME.fullmatch(path.parent.name)]
     return sorted(names, key=lambda name: (SPLITS.index(name) if name in SPLITS else len(SPLITS), name))
 
@@ -297,7 +297,7 @@ def read_metadata(directory: Path | str, split: str) -> Metadata:
 
 
 def check_alike(directory: Path | str, splits: Mapping[str, Metadata], fields: Sequence[str] = SHARED) -> None:
-    """Raises DatasetError if splits differ in one of `fields`."""
+    """Raise DatasetError if splits differ in one of `fields`."""
     first, *_ = splits
     for name, metadata in splits.items():
         for field in fields:
@@ -307,7 +307,7 @@ def check_alike(directory: Path | str, splits: Mapping[str, Metadata], fields: S
 
 
 def check_splits(directory: Path | str) -> None:
-    """Raises DatasetError if a split of a set lacks a file or has other sizes; the arrays are not loaded."""
+    """Raise DatasetError if a split of a set lacks a file or has other sizes; the arrays are not loaded."""
     splits = {name: read_metadata(directory, name) for name in splits_of(directory)}
     check_alike(directory, splits, ("seq_len", "vocab_size", "num_puzzle_identifiers"))
     for split, metadata in splits.items():
@@ -318,7 +318,7 @@ def check_splits(directory: Path | str) -> None:
 
 
 def read_identifiers(directory: Path | str, metadata: Metadata) -> list[str]:
-    """The names of the puzzle identifiers, from identifiers.json at the root; without the file, numbers."""
+    """Return the names of the puzzle identifiers in identifiers.json; without the file, numbered names."""
     path, count = Path(directory) / "identifiers.json", metadata.num_puzzle_identifiers
     if not path.exists():
         return ["<blank>" if i == metadata.blank_identifier_id else f"puzzle-{i}" for i in range(count)]
@@ -330,7 +330,7 @@ def read_identifiers(directory: Path | str, metadata: Metadata) -> list[str]:
 
 
 def read_split(directory: Path | str, split: str) -> tuple[Metadata, Split]:
-    """Load one split; raises DatasetError if a rule is broken that needs no knowledge of the puzzle.
+    """Load one split. Raises DatasetError if it breaks a rule of the layout; rules of the puzzle are not checked.
 
     The arrays of a split whose files hold more than `LARGE` bytes are mapped: they stay on disk, and the system keeps
     in memory what fits. A mapped file must not shrink: reading beyond its end would kill the process.
@@ -345,9 +345,9 @@ def read_split(directory: Path | str, split: str) -> tuple[Metadata, Split]:
 
 
 def _load(path: Path, on_disk: bool) -> np.ndarray:
-    """An array of whole numbers (ratings may be fractions), in this machine's byte order and row by row.
+    """Load an array of whole numbers (ratings may be fractions) in this machine's byte order, row by row.
 
-    on_disk: it stays there if it is stored so. The mapping is private, so that nothing can be written to the file.
+    on_disk: map the file if it is stored in that form. The mapping is private: nothing is written to the file.
     """
     if not path.is_file():
         raise DatasetError(f"{path} is missing; regenerate or re-import the set")

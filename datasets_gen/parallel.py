@@ -37,7 +37,7 @@ PART: ContextVar[Any] = ContextVar("PART", default=None)
 
 
 def seeded(seed: int, *key: int) -> np.random.Generator:
-    """The generator that (seed, key) names. Only its `random` is used, whose bits numpy promises to keep."""
+    """Return the generator named by (seed, key). Only its `random` is used, whose bits numpy promises to keep."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
@@ -102,7 +102,7 @@ def distinct(
 def ordered_map(
     function: Callable[[Task], Result], tasks: Iterable[Task], processes: int | None = None, alone: bool = True
 ) -> Iterator[Result]:
-    """function(task) for every task, in order; tasks may be endless: close the iterator when done.
+    """Yield function(task) for every task, in order. Tasks may be endless: close the iterator when done.
 
     The work starts in this process and moves to `processes` others, by default as many as there are processors, after
     `ALONE_SECONDS`; at once if `alone` is false, for tasks of minutes. A script needs `if __name__ == "__main__":`
@@ -130,7 +130,7 @@ def _computed(
 def _in_processes(
     function: Callable[[Task], Result], first: Task, tasks: Iterator[Task], processes: int
 ) -> Iterator[Result]:
-    """function(task) for the first task and the others, by processes that work on one task at a time each.
+    """Yield function(task) for the first task and the others; each process works on one task at a time.
 
     Each worker has a pipe of its own. One shared pipe would hang its reader for ever if a worker is killed in the
     midst of an answer, as all of them are at the end.
@@ -182,7 +182,7 @@ def _answer(pipe: Any) -> Any:
 
 @contextlib.contextmanager
 def _script_left_out(*needed: object) -> Iterator[None]:
-    """Processes that start within the block do not run this process's script again, unless it defines `needed`."""
+    """Keep processes that start within the block from running this script again, unless it defines `needed`."""
     main = sys.modules["__main__"]
     if b"__main__" not in pickle.dumps(needed):
         sys.modules["__main__"] = ModuleType("__main__")
@@ -193,7 +193,7 @@ def _script_left_out(*needed: object) -> Iterator[None]:
 
 
 def _serve(function: Callable[[Any], Any], connection: Connection) -> None:
-    """A worker: answer until the parent is gone. It ignores Ctrl-C, which the parent handles."""
+    """Run a worker: answer until the parent is gone. Ctrl-C is ignored; the parent handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(EOFError, OSError):
         while True:

@@ -24,7 +24,7 @@ def board_picture(
     before: np.ndarray | None = None,
     caption: str = "",
 ) -> Image.Image:
-    """Tokens (S,) as an answer to `question` (S,): clues grey, and struck through if they were changed.
+    """Draw tokens (S,) as an answer to `question` (S,): clues grey, and struck through if they were changed.
 
     before: the board of the step before, from which cells that differ are marked. The longer side has about 480 pixels.
     """

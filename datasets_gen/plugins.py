@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A question for an error: "did you mean NAME? "; "" if no known name is close."""
+    """Return the hint "did you mean NAME? " for an error, or "" if no known name is close."""
     return "".join(f"did you mean {name}? " for name in difflib.get_close_matches(word, list(known), n=1))
 
 
@@ -32,11 +32,11 @@ class Extensions:
             importlib.import_module(f"{self.package}.extensions.{file.parent.name}.{part}")
 
     def names(self) -> list[str]:
-        """The names of the extensions that this installation has."""
+        """Return the names of the installed extensions."""
         return sorted(file.parent.name for file in self.folder.glob("*/__init__.py"))
 
     def installed(self) -> str:
-        """The installed extensions, as the end of an error message."""
+        """Return a sentence with the installed extensions, as the end of an error message."""
         return f"this installation has the extensions {', '.join(self.names()) or '(none)'}"
 
 

@@ -27,7 +27,7 @@ PUBLISHED: dict[tuple[int, int], Puzzle] = {  # of the sets that come without a 
 
 
 def puzzle_of(metadata: Metadata) -> Puzzle:
-    """The family of a set: from our `task` field, or from the shapes of a published set; see `family_of`."""
+    """Return the family of a set: by its `task` field, or by the shape of a published set; see `family_of`."""
     stated = metadata.seq_len, metadata.vocab_size
     puzzle = family_of(metadata.task, *stated, metadata.structure)
     if stated != (has := (puzzle.seq_len, puzzle.vocab_size)):
@@ -36,7 +36,7 @@ def puzzle_of(metadata: Metadata) -> Puzzle:
 
 
 def known_puzzle(metadata: Metadata) -> Puzzle | None:
-    """The family of a set; None if no family fits; a model can still be trained on the set."""
+    """Return the family of a set, or None if no family fits; a model can still be trained on the set."""
     try:
         return puzzle_of(metadata)
     except (KeyError, TypeError, ValueError):
@@ -44,7 +44,7 @@ def known_puzzle(metadata: Metadata) -> Puzzle | None:
 
 
 def structure_of(metadata: Metadata) -> Structure:
-    """Grid, groups and symbols: as the set declares them, else as its family has them, else nothing."""
+    """Return grid, groups and symbols: those that the set declares, else those of its family, else none."""
     if metadata.structure is not None:
         return metadata.structure
     puzzle = known_puzzle(metadata)
@@ -52,9 +52,9 @@ def structure_of(metadata: Metadata) -> Structure:
 
 
 def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure: Structure | None = None) -> Puzzle:
-    """The family that a `task` field names; without a name, the published set of that shape; else UnknownPuzzle.
+    """Return the family that a `task` field names; without a name, that of the published set of the shape.
 
-    structure: that of the set, whose relations may be a puzzle's rules.
+    structure: of the set; its relations may be the rules. Raises UnknownPuzzle if no family fits.
     """
     for read in READERS:
         if (puzzle := read(task, structure)) is not None:
@@ -77,7 +77,7 @@ def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure:
 
 
 def puzzle_named(name: str) -> Puzzle:
-    """A puzzle without a set, by its name or by the file that declares it."""
+    """Return a puzzle without a set, by its name or by the file that declares it."""
     found = next((puzzle for puzzle in (read(name) for read in NAMED) if puzzle is not None), None)
     if found is None:
         raise DatasetError(f"{name} is neither the folder of a set nor a declared puzzle; {installed()}")

@@ -1,4 +1,4 @@
-"""Folders that are whole or absent: written next to their place under a hidden name, then renamed."""
+"""Folders that are complete or absent: written under a hidden name, then renamed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ HOUR = 3600.0  # seconds
 
 @contextlib.contextmanager
 def scratch_beside(place: Path) -> Iterator[Path]:
-    """An empty folder .NAME.0123abcd.partial next to `place`, which the block may rename; otherwise it is removed.
+    """Yield an empty folder .NAME.0123abcd.partial next to `place`; remove it unless the block renames it.
 
-    A folder of that kind that is an hour old was left by a killed process, and is removed first.
+    Such a folder that is older than an hour was left by a killed process, and is removed first.
     """
     place = Path(os.path.abspath(place))  # "." has no name
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -68,7 +68,7 @@ class Structure(BaseModel):
 
     @property
     def clues(self) -> int:
-        """C: numbers that an instance of some relation may carry."""
+        """C, the largest count of numbers that an instance may carry."""
         return max((relation.clues for relation in self.relations), default=0)
 
     @property
@@ -79,7 +79,7 @@ class Structure(BaseModel):
         return next((len(numbers) for numbers in self.groups.values()), None)
 
     def partition(self, name: str) -> np.ndarray:
-        """(S,) int64: the group of each cell."""
+        """Return (S,) int64: the group of each cell."""
         return np.array(self.groups[name], np.int64)
 
     def fault(self, seq_len: int, vocab_size: int) -> str | None:
@@ -106,7 +106,7 @@ class Structure(BaseModel):
 
 
 def units(grid: tuple[int, int], box: tuple[int, int] | None) -> dict[str, tuple[int, ...]]:
-    """The partitions of a grid that have a name: rows, columns and, if it has boxes of that shape, boxes."""
+    """Return the named partitions of a grid: rows, columns and, if it has boxes of that shape, boxes."""
     row, column = np.indices(grid)
     partitions = {"row": row, "column": column}
     if box is not None:

@@ -31,7 +31,7 @@ def typed(text: str) -> str:
 
 
 def quoted(path: Path | str) -> str:
-    """A path as a word of a command: quoted if a shell would split it, and told apart from key=value."""
+    """Return a path as a word of a command: quoted if a shell would split it, and distinct from key=value."""
     text = str(path)
     return shlex.quote(f"./{text}" if "=" in text and "/" not in text.partition("=")[0] else text)
 
@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog=prog and typed(prog), **settings)
 
     def format_help(self) -> str:
-        """The page of help, its commands as they can be typed."""
+        """Return the page of help, with commands as the user can type them."""
         return typed(super().format_help())
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -28,7 +28,7 @@ from datasets_gen.puzzles import Puzzle, UnknownPuzzle, puzzle_of
 PAGE = """Check a set: layout, rules, solutions, leaks between splits.
 
 Checks every rule of the layout and of the puzzle. Prints what was checked and exits with 0, or prints the first fault
-and exits with 1. Where no family describes the puzzle, it checks only the layout.
+and exits with 1. If no family describes the puzzle, it checks only the layout.
 
   python -m datasets_gen verify data/sudoku
 """
@@ -94,7 +94,7 @@ def _layout(directory: Path, name: str, metadata: Metadata, split: Split) -> str
 
 
 def _check_rules(puzzle: Puzzle, where: Path, metadata: Metadata, split: Split) -> None:
-    """Raises DatasetError if an answer is wrong, or two groups ask one question."""
+    """Raise DatasetError if an answer is wrong, or two groups ask one question."""
     for start, part in split.parts():
         some = unscored_as_pad(part)
         bad = np.flatnonzero(~puzzle.valid(some.inputs, some.labels, some.relations))
@@ -113,7 +113,7 @@ def _check_rules(puzzle: Puzzle, where: Path, metadata: Metadata, split: Split) 
 
 
 def _check_leaks(puzzle: Puzzle, splits: Mapping[str, Split]) -> None:
-    """Raises DatasetError if a puzzle is in two splits."""
+    """Raise DatasetError if a puzzle is in two splits."""
     keys = {name: _keys(puzzle, split) for name, split in splits.items()}
     for one, two in combinations(splits, 2):
         leaked = np.isin(keys[two], keys[one])
@@ -124,10 +124,10 @@ def _check_leaks(puzzle: Puzzle, splits: Mapping[str, Split]) -> None:
 
 
 def _keys(puzzle: Puzzle, split: Split) -> np.ndarray:
-    """(N,) uint64, equal if one puzzle would be in two splits.
+    """Return keys (N,) uint64: a key that occurs in two splits is a leak.
 
-    If the identifier decides the answer, a leak is one under the same identifier: published ARC has two tasks that
-    share a pair, and test pairs that are turned demonstrations of their task (f3e62deb).
+    If the identifier decides the answer, the key depends on it: published ARC has two tasks that share a pair, and
+    test pairs that are rotated demonstrations of their task (f3e62deb).
     """
     signatures = [puzzle.signatures(part.inputs, part.labels, part.relations) for _, part in split.parts()]
     keys = np.concatenate([np.zeros(0, np.uint64), *signatures])
@@ -135,7 +135,7 @@ def _keys(puzzle: Puzzle, split: Split) -> np.ndarray:
 
 
 def repeated(splits: Mapping[str, Split]) -> list[str]:
-    """A line for each two splits that ask the same questions; symmetric copies, which take longer, are left out."""
+    """Return a line for each two splits with equal questions; symmetric copies, which take longer, are not compared."""
     keys = {name: _questions(split) for name, split in splits.items()}
     counts = {(one, two): int(np.isin(keys[two], keys[one]).sum()) for one, two in combinations(splits, 2)}
     return [
@@ -146,12 +146,12 @@ def repeated(splits: Mapping[str, Split]) -> list[str]:
 
 
 def _questions(split: Split) -> np.ndarray:
-    """(N,) uint64, equal for equal questions: tokens, relations and the puzzle's identifier."""
+    """Return keys (N,) uint64 of the questions: tokens, relations and the puzzle's identifier."""
     keys = _identified(split) + row_keys(split.inputs)
     return keys if split.relations is None else keys + row_keys(split.relations)
 
 
 def _identified(split: Split) -> np.ndarray:
-    """(N,) uint64, equal for examples whose puzzles have one identifier."""
+    """Return keys (N,) uint64 of the examples' puzzle identifiers."""
     owner = np.repeat(split.puzzle_identifiers, np.diff(split.puzzle_indices))
     return owner.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)

@@ -184,7 +184,7 @@ FORMATS |= {
 
 
 def placed(sources: list[Path], split: str | None, hints: Mapping[str, str] = HINTS) -> dict[str, list[Path]]:
-    """The sources by split, which is printed: the one that is asked for, else by the words of a name."""
+    """Return the sources by split, and print them: `split` if given, else the split that a file name suggests."""
     sources_of: dict[str, list[Path]] = {}
     for source in sources:
         words = [word.lower() for name in (source.stem, source.absolute().parent.name) for word in WORD.findall(name)]
@@ -197,7 +197,7 @@ def placed(sources: list[Path], split: str | None, hints: Mapping[str, str] = HI
 
 
 def by_split(options: argparse.Namespace) -> dict[str, Path]:
-    """The source of each split; raises DatasetError if a split has two."""
+    """Return the source of each split. Raises DatasetError if a split has two."""
     sources = placed(options.sources, options.split)
     if several := [split for split, files in sources.items() if len(files) > 1]:
         raise DatasetError(f"two sources are for the split {several[0]}; name the files train.csv, test.csv")

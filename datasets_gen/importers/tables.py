@@ -38,7 +38,7 @@ class Table(NamedTuple):
 
 
 def columns(head: str, lines: Iterator[str]) -> csv.DictReader[str]:
-    """The rows of a CSV with commas, semicolons or tabs; its columns get our names if NAMES has them."""
+    """Return the rows of a CSV with commas, semicolons or tabs; columns in NAMES are renamed."""
     rows = csv.DictReader(itertools.chain([head], lines), delimiter=max(",;\t", key=head.count), strict=True)
     names = [name.strip().lower() for name in rows.fieldnames or ()]
     rows.fieldnames = [NAMES.get(name, name) for name in names]
@@ -85,7 +85,7 @@ def read_table(path: Path, name: str) -> Table:
 
 
 def solved(puzzle: Puzzle, texts: Iterable[tuple[str, str]]) -> Split:
-    """Typed puzzles, each (its position, text), with the labels that our own solver finds."""
+    """Return a split of typed puzzles, each (position, text); an exact solver finds the labels."""
     inputs, labels, tables = [], [], []
     for where, text in texts:
         try:
@@ -102,7 +102,7 @@ def solved(puzzle: Puzzle, texts: Iterable[tuple[str, str]]) -> Split:
 
 
 def stacked(parts: list[np.ndarray]) -> np.ndarray:
-    """Instances (N, M, 1 + C + n_cells) of several puzzles, padded to the same M and n_cells."""
+    """Concatenate instances (N, M, 1 + C + n_cells) of several puzzles, padded to the same M and n_cells."""
     most = np.max([part.shape for part in parts], axis=0)[1:]
     return np.concatenate(
         [
@@ -113,7 +113,7 @@ def stacked(parts: list[np.ndarray]) -> np.ndarray:
 
 
 def _rating(text: str, where: str) -> float:
-    """The rating in a field; NaN if it is empty."""
+    """Return the rating in a field; NaN if it is empty."""
     try:
         rating = float(text or "-0")
     except ValueError:
@@ -124,7 +124,7 @@ def _rating(text: str, where: str) -> float:
 
 
 def _ratings(ratings: list[float]) -> np.ndarray | None:
-    """(P,) int32 if all are whole, else float64, a missing one NaN; None if all are missing."""
+    """Return ratings (P,): int32 if all are whole, else float64 with NaN for a missing one; None if all are missing."""
     values = np.array(ratings)
     if np.isnan(values).all():
         return None
@@ -133,7 +133,7 @@ def _ratings(ratings: list[float]) -> np.ndarray | None:
 
 
 def _tokens(texts: list[str], puzzle: Sudoku | Maze, column: str, path: Path) -> np.ndarray:
-    """Tokens (N, S) of the boards of a column."""
+    """Return the tokens (N, S) of the boards in a column."""
     table = np.zeros(256, np.uint8)
     for character, token in puzzle.typed_as.items():
         if character not in ELSEWHERE[column] + "?":  # which stands for what is not in Latin-1

@@ -44,14 +44,14 @@ class Maze(SquareBoard):
 
     @property
     def symmetry(self) -> GridSymmetry:
-        """Flips and turns; the answer stays a shortest path, but seldom the tie-broken one."""
+        """The rotations and reflections; the answer stays a shortest path, but rarely the tie-broken one."""
         return GridSymmetry(
             bands=1, rows_per_band=self.size, stacks=1, columns_per_stack=self.size,
             transpose=False, relabel=(FREE, FREE), moves=False, turns=True, keeps_label=False,
         )  # fmt: skip
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The first broken rule, or the first difference of the answer from the tie-broken path."""
+        """Return the first broken rule, or the first difference of the answer from the tie-broken path."""
         if broken := self.mistake(question, answer):
             return broken
         other = answer != solve(question[None])[0][0]
@@ -61,7 +61,7 @@ class Maze(SquareBoard):
         return f"the answer is a shortest path, but not the tie-broken one: they differ at {place}"
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The first broken rule, if any shortest path is right."""
+        """Return the first broken rule; every shortest path is right."""
         if not self._sound(question[None])[0]:
             return "the question is not a maze of walls, free cells, one S and one G"
         changed = (question != answer) & ~((question == FREE) & (answer == PATH))
@@ -91,7 +91,7 @@ class Maze(SquareBoard):
         return ends & ((questions >= WALL) & (questions <= GOAL)).all(1)
 
     def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N, S), (N, S) -> (N,) bool: the answer marks one of the shortest paths and nothing else."""
+        """Return (N,) bool: whether each answer (N, S) marks one of the shortest paths and nothing else."""
         kept = ((questions == answers) | ((questions == FREE) & (answers == PATH))).all(1)
         right = kept & self._sound(questions)
         lengths = solve(questions[right])[1]
@@ -100,16 +100,16 @@ class Maze(SquareBoard):
         return right
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
-        """Statistics (N,) by name; both ends of the path are counted."""
+        """Return statistics (N,) by name; both ends of the path are counted."""
         return {"path cells": (answers == PATH).sum(1) + 2, "share of walls": (questions == WALL).mean(1)}
 
     def marked(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """The answers (N, S) with a token of its own for free cells on another shortest path than the label's."""
+        """Return the answers (N, S) with a separate token for free cells of the other shortest paths."""
         marked = (answers == FREE) & on_shortest_paths(questions)
         return np.where(marked, self.vocab_size, answers).astype(answers.dtype)
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) uint64, equal for mazes that a flip or a turn makes equal."""
+        """Return hashes (N,) uint64, equal for mazes that are rotations or reflections of each other."""
         grids = questions.reshape(-1, self.size, self.size)
         turns = [np.rot90(side, k, (1, 2)) for side in (grids, grids.swapaxes(1, 2)) for k in range(4)]
         keys = np.random.Generator(np.random.PCG64(0)).integers(0, 1 << 63, (6, self.seq_len), np.uint64)
@@ -117,18 +117,18 @@ class Maze(SquareBoard):
         return np.min([keys[turn.reshape(len(grids), self.seq_len), cells].sum(1) for turn in turns], axis=0)
 
     def sized(self, text: str) -> Maze:
-        """The maze with as many rows as are typed, or columns as the longest row has; itself for an empty text."""
+        """Return the maze of the typed size, rows or columns of the longest row; this one for an empty text."""
         rows = _rows(text)
         size = max(len(rows), *map(len, rows)) if rows else 0
         return Maze(size) if size >= 2 else self
 
     def typed(self, text: str) -> tuple[np.ndarray, None]:
-        """The tokens of a typed maze, a typed path as free cells."""
+        """Parse the tokens of a typed maze; the cells of a typed path become free."""
         tokens = self.parse(text)
         return np.where(tokens == PATH, FREE, tokens).astype(tokens.dtype), None
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a typed maze: '#', ' ' or '.', 'S', 'G', 'o'; in lines, framed or not, or all in one.
+        """Parse tokens (S,) of a typed maze of '#', ' ' or '.', 'S', 'G', 'o'; in lines, perhaps framed, or in one line.
 
         Walls between cells, of '+', '-' and '|', become cells of their own. Short rows are filled with free cells, and
         walls fill a rectangle up to the square that a set holds: no path leads there, as none leads beyond an edge.
@@ -150,12 +150,12 @@ class Maze(SquareBoard):
 
 
 def _corridors(answers: np.ndarray) -> np.ndarray:
-    """Answers (N, S) as mazes whose only free cells are the path."""
+    """Return answers (N, S) as mazes whose only free cells are the path."""
     return np.where(answers == FREE, WALL, np.where(answers == PATH, FREE, answers))
 
 
 def _rows(text: str) -> list[str]:
-    """The rows of cells of a typed maze; an empty line within is a free row."""
+    """Return the rows of cells of a typed maze; an empty line between others is a free row."""
     lines = drawn_lines(text)
     if sum(line.startswith("+") for line in lines) > 2 or "".join(lines[:1]).count("+") > 2:
         return _rows_between_walls(lines)
@@ -169,7 +169,7 @@ def _rows(text: str) -> list[str]:
 
 
 def _rows_between_walls(lines: list[str]) -> list[str]:
-    """The 2r - 1 rows of r rows of cells with walls between: a wall or a gap becomes a cell, and a corner a wall.
+    """Convert r rows of cells with walls between them to 2r - 1 rows: walls, gaps and corners become cells.
 
     The outer wall is left out: an opening in it leads nowhere.
     """

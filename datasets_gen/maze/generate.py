@@ -47,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Generate and save."""
+    """Generate and save the set."""
     counts = check_counts(options)
     puzzle = Maze(options.size)
     density = tuple(options.wall_density)
@@ -81,7 +81,7 @@ class Kind:
 
 
 def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes: int | None = None) -> dict[str, Split]:
-    """Splits of `counts` mazes; ratings are path cells with both ends.
+    """Return splits of `counts` mazes; a rating is the number of path cells with both ends.
 
     Plain rejection draws walls, S and G at random and drops short paths. It succeeds once in 80,000 times (30×30, 110
     cells). The sampler here draws walls and S, and keeps the maze with a probability in proportion to its weight, the
@@ -108,7 +108,7 @@ def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes:
 
 
 def maze_chunk(chunk: Chunk) -> list[tuple[int, np.ndarray]]:
-    """The mazes (S,) of `DRAWS` random ones, thinned by weight, with their signatures; often none.
+    """Draw `DRAWS` random mazes (S,) and return those that are kept, with their signatures; often none.
 
     The kind of the chunk is the mazes' `Kind`, and the weight that is always kept.
     """
@@ -131,7 +131,7 @@ def _far(kind: Kind, draws: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _heaviest(kind: Kind, seed: int) -> float:
-    """A weight that practically no maze exceeds: half as much again as the largest of a trial run."""
+    """Return a weight that practically no maze exceeds: 1.5 times the largest of a trial run."""
     for number in range(PATIENCE // (PILOT // DRAWS)):
         kept = _far(kind, PILOT, seeded(seed, len(ORDER), number))
         if len(kept):

@@ -15,7 +15,7 @@ BITS = 62  # the longest row that fits an int64 as bits; a shift needs one bit m
 
 @compiled
 def _explore(open_cells, start, size, distance, parent, ways, queue):
-    """Breadth-first search from `start` that tries down, left, right, up; returns the cells reached.
+    """Search breadth-first from `start`, in the order down, left, right, up; return the number of cells reached.
 
     open_cells (S,) bool. Fills distance (S,) moves, -1 unreached; parent (S,), the first that got there;
     ways (S,) shortest paths, 2 for any more than one.
@@ -54,7 +54,7 @@ def _explore(open_cells, start, size, distance, parent, ways, queue):
 
 @compiled
 def _ends(maze):
-    """The cells of S and G."""
+    """Return the cells of S and G."""
     start, goal = -1, -1
     for cell in range(len(maze)):
         if maze[cell] == 3:
@@ -101,7 +101,7 @@ def _mark_all(mazes, size, marks):
 
 @compiled
 def _farthest(rows, front, start, size):
-    """Moves from `start` to the farthest cell, found for all cells of a row at once: a bit is a cell.
+    """Return the distance from `start` to the farthest cell; each row is a bit mask of its cells.
 
     rows (size + 2,) the free cells, between two empty rows; those that are reached leave. front (size + 2,) is 0
     before and after.
@@ -174,14 +174,14 @@ def search_mazes(rng, draws, size, lowest, highest, min_path, unique, kept):
 
 
 def on_shortest_paths(mazes: np.ndarray) -> np.ndarray:
-    """(N, S) bool: cells of some shortest path, both ends included; none if no path exists."""
+    """Return (N, S) bool: the cells of all shortest paths, both ends included; none if no path exists."""
     marks = np.empty(mazes.shape, np.bool_)
     _mark_all(np.ascontiguousarray(mazes, np.uint8), round(mazes.shape[1] ** 0.5), marks)
     return marks
 
 
 def solve(mazes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels (N, S), path cells with both ends (N,), and shortest paths (N,): 0, 1, or 2 for more.
+    """Return labels (N, S), path cells with both ends (N,), and the number of shortest paths (N,), at most 2.
 
     Every maze (N, S) has one start and goal; if no path exists, its label is the maze and its length 0.
     """

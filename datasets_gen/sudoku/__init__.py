@@ -46,7 +46,7 @@ class Sudoku(SquareBoard):
 
     @property
     def symmetry(self) -> GridSymmetry:
-        """Relabelling, and for sizes 6 and 9 every move of rows and columns that keeps boxes whole.
+        """Relabelling and, for sizes 6 and 9, every permutation of rows and columns that keeps the boxes.
 
         On 4×4 boards only relabelling: there are 36 minimal puzzles up to the moves, and a test puzzle
         would be a moved training puzzle.
@@ -69,12 +69,12 @@ class Sudoku(SquareBoard):
         return Structure(grid=self.grid_shape, groups=groups, symbols=tuple(range(2, self.vocab_size)))
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The first broken rule, or that the question has other solutions."""
+        """Return the first broken rule, or the text that the question has other solutions."""
         several = "the question has more than one solution"
         return self.mistake(question, answer) or (several if self.exact(question)[0] > 1 else None)
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The first rule that the answer breaks by itself; the question may have other solutions."""
+        """Return the first rule that the answer breaks; the question may have other solutions."""
         for name, tokens, lowest in (("question", question, 1), ("answer", answer, 2)):
             outside = (tokens < lowest) | (tokens >= self.vocab_size)
             if outside.any():
@@ -88,7 +88,7 @@ class Sudoku(SquareBoard):
         return self._clash(answer, "answer")
 
     def _clash(self, tokens: np.ndarray, name: str) -> str | None:
-        """The first digit that stands twice in a row, column or box."""
+        """Return the first digit that occurs twice in a row, column or box, as text."""
         for index, unit in enumerate(geometry(self.size).units):
             digits = tokens[unit].astype(np.int64) - 1
             counts = np.bincount(digits, minlength=self.size + 1)[1:]  # blanks do not clash
@@ -100,7 +100,7 @@ class Sudoku(SquareBoard):
         return None
 
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The conflict of two clues, or a text if no grid has them all."""
+        """Return the conflict of two clues, or a text if no grid has all clues."""
         return self._clash(question, "question") or super().contradiction(question)
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray]:
@@ -109,7 +109,7 @@ class Sudoku(SquareBoard):
         return int(found.counts[0]), found.solutions[0] + 1
 
     def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N, S), (N, S) -> (N,) bool: the answer keeps every clue and obeys every row, column and box."""
+        """Return (N,) bool: whether each answer (N, S) keeps every clue and obeys every row, column and box."""
         kept = ((questions == 1) | (questions == answers)).all(1)
         digits = (answers >= 2) & (answers < self.vocab_size)
         bits = np.where(digits, np.uint16(1) << np.where(digits, answers - 2, 0).astype(np.uint16), 0)
@@ -117,24 +117,24 @@ class Sudoku(SquareBoard):
         return kept & (seen == (1 << self.size) - 1).all(1)
 
     def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) bool: solved, and the question has no other solution."""
+        """Return (N,) bool: whether each answer is right and the only solution."""
         valid = self.solved(questions, answers) & ((questions > 0) & (questions < self.vocab_size)).all(1)
         valid[valid] = solve(questions[valid] - 1).counts == 1
         return valid
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
-        """Clues (N,), and the statistics of extensions if every label is full."""
+        """Return the number of clues (N,), and the statistics of extensions if every label is complete."""
         clues = {"clues": (questions > 1).sum(1)}
         if ((answers < 2) | (answers >= self.vocab_size)).any():
             return clues
         return {name: of for measure in STATISTICS for name, of in measure(questions - 1, answers - 1).items()} | clues
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) uint64, equal for puzzles that a symmetry turns into one another."""
+        """Return hashes (N,) uint64, equal for symmetric copies of a puzzle."""
         return signatures(questions - 1, answers - 1)
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
-        """The board (S,) as text, boxes ruled; a digit that `question` leaves open gets a prime."""
+        """Return the board (S,) as text with lines between boxes; digits of cells open in `question` get a prime."""
         height, width = self.box_shape
         given = tokens > 1 if question is None else question > 1
         cells = [
@@ -150,16 +150,16 @@ class Sudoku(SquareBoard):
         return "\n".join(lines)
 
     def sized(self, text: str) -> Sudoku:
-        """The Sudoku with as many cells as are typed; itself if no size has as many."""
+        """Return the Sudoku with the number of typed cells, or this one if no size has as many."""
         cells = len("".join(boards(text)[:1])) or sum(character not in self.ignored_characters for character in text)
         return Sudoku(next((size for size in BOXES if size**2 == cells), self.size))
 
     def texts(self, text: str) -> list[str]:
-        """The puzzles of a file: boards of one line or of n lines; if none is found, its lines without comments."""
+        """Return the puzzles of a file: boards of one or n lines; if none is found, its lines without comments."""
         return boards(text) or [line for line in super().texts(text) if not line.startswith("#")]
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a board in any form that `boards` can parse."""
+        """Parse the tokens (S,) of a board in any form that `boards` accepts."""
         found = boards(text)
         if len(found) > 1:
             raise DatasetError(f"{len(found)} puzzles; solve a file of several with --output ANSWERS.csv")

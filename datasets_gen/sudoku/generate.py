@@ -46,7 +46,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Generate and save."""
+    """Generate and save the set."""
     counts = check_counts(options)
     size, processes = options.size, options.processes
     if options.mix is None:
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def random_chunk(chunk: Chunk) -> list[tuple[int, Puzzle]]:
-    """The puzzles of `CHUNK` random boards with their signatures; left out if thinning ended above the asked clues.
+    """Return puzzles of `CHUNK` random boards with their signatures; those with more clues than asked are left out.
 
     The kind of the chunk is the size, and the clues or None.
     """
@@ -77,7 +77,7 @@ def random_chunk(chunk: Chunk) -> list[tuple[int, Puzzle]]:
 def random_splits(
     size: int, counts: dict[str, int], *, clues: int | None = None, seed: int = 0, processes: int | None = None
 ) -> dict[str, Split]:
-    """Splits of `counts` puzzles each, no two of all of them equivalent under the board's symmetries."""
+    """Return splits of `counts` puzzles; no two of all splits are equivalent under the board's symmetries."""
     fewest, most = FEWEST_CLUES[size], size * size - 1
     if clues is not None and not fewest <= clues <= most:
         raise DatasetError(f"--clues {clues}: choose {fewest} to {most}, or none for minimal puzzles")

@@ -10,7 +10,7 @@ ROUNDS = 4
 
 
 def signatures(questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
-    """(N,) uint64, one per puzzle with its solution, both (N, S) digits with 0 for a blank. (ours)
+    """Return hashes (N,) uint64 of puzzles with their solutions, both (N, S) digits, 0 for a blank (ours).
 
     Sizes 6 and 9: colour refinement (Weisfeiler and Leman) of the graph of cells, rows, columns, boxes and digits; the
     first colours mark the given cells. Its time is linear in the cells, whereas a canonical form would try
@@ -45,7 +45,7 @@ def signatures(questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
 
 
 def _relabelled(given: np.ndarray, digits: np.ndarray) -> np.ndarray:
-    """A hash of the grid with its digits numbered in the order of their first appearance."""
+    """Return a hash of the grid with its digits numbered in the order of their first appearance."""
     size = round(given.shape[1] ** 0.5)
     first_seen = np.stack([(digits == digit).argmax(1) for digit in range(size)], axis=1)  # (N, n)
     number = np.take_along_axis(first_seen.argsort(1).argsort(1), digits, 1)
@@ -55,7 +55,7 @@ def _relabelled(given: np.ndarray, digits: np.ndarray) -> np.ndarray:
 
 
 def mix(values: np.ndarray) -> np.ndarray:
-    """splitmix64's finalizer: a bijection of uint64 that spreads every bit."""
+    """Apply splitmix64's finalizer, a bijection of uint64 in which every input bit affects all output bits."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

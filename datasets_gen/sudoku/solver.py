@@ -32,7 +32,7 @@ def _fix(mask, cell, new, stack, fresh):
 
 @compiled
 def lone(mask, stack):
-    """Note every cell with one digit left; returns the number of them."""
+    """List every cell with one digit left; return their number."""
     fresh = 0
     for cell in range(len(mask)):
         if mask[cell] & (mask[cell] - 1) == 0:
@@ -115,7 +115,7 @@ def deduce(mask, stack, fresh, dirty, table):
 
 @compiled
 def _choose(mask, order, peers):
-    """The cell to guess, -1 if none is open; ties go to the first in `order`."""
+    """Return the cell to guess, or -1 if none is open; ties go to the first in `order`."""
     fewest = 99
     for k in range(len(order)):
         count = BITS[mask[order[k]]]
@@ -138,7 +138,7 @@ def _choose(mask, order, peers):
 
 @compiled
 def _search(mask, limit, order, rank, solutions, table):
-    """Solutions found, up to `limit`; the digits of the first R are left in solutions (R, S).
+    """Return the number of solutions, up to `limit`; write the first R to solutions (R, S).
 
     order (S,) breaks ties between cells, rank (S, n) between the digits of a cell.
     """
@@ -187,7 +187,7 @@ def _search(mask, limit, order, rank, solutions, table):
 
 @compiled
 def masks(board, size):
-    """The candidates of every cell (S,) of a board."""
+    """Return the candidates of every cell (S,) of a board."""
     mask = np.empty(len(board), np.uint16)
     for cell in range(len(board)):
         mask[cell] = 1 << (board[cell] - 1) if board[cell] else (1 << size) - 1
@@ -196,7 +196,7 @@ def masks(board, size):
 
 @compiled
 def _solve_all(boards, limit, order, rank, table):
-    """Solutions (N, S) and how many were found (N,)."""
+    """Return solutions (N, S) and the number that was found (N,)."""
     solutions = np.zeros(boards.shape, np.uint8)
     found = np.empty(len(boards), np.int64)
     for i in range(len(boards)):
@@ -219,25 +219,25 @@ def solve(boards: np.ndarray, *, limit: int = 2) -> Solved:
 
 
 def full_grid(size: int, rng: np.random.Generator) -> np.ndarray:
-    """A random full board (S,): a random first row, completed in a random order."""
+    """Return a random full board (S,): a random first row, completed in a random order."""
     blank = np.zeros(size * size, np.uint8)
     blank[:size] = rng.random(size).argsort() + 1
     return a_solution(blank, rng)
 
 
 def a_solution(board: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A solution (S,) of a board that has one, found in a random order."""
+    """Return a solution (S,) of a board that has one, found in a random order."""
     size = size_of(board)
     return _solve_all(board[None], 1, *shuffled_order(rng, size), geometry(size))[0][0]
 
 
 def shuffled_order(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """A random order (S,) of the cells, and random ranks (S, n) of the digits of each."""
+    """Return a random order (S,) of the cells, and random ranks (S, n) of the digits of each cell."""
     return rng.random(size * size).argsort(), rng.random((size * size, size)).argsort(1)
 
 
 def size_of(boards: np.ndarray) -> int:
-    """n of boards (..., n²)."""
+    """Return n of boards (..., n²)."""
     return round(boards.shape[-1] ** 0.5)
 
 

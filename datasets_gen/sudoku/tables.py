@@ -23,7 +23,7 @@ class Geometry(NamedTuple):
 
 @cache
 def geometry(size: int) -> Geometry:
-    """The tables of a board of `size` rows."""
+    """Return the tables of a board of `size` rows."""
     height, width = BOXES[size]
     cells = np.arange(size * size).reshape(size, size)
     boxes = cells.reshape(size // height, height, size // width, width).swapaxes(1, 2).reshape(size, size)

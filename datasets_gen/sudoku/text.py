@@ -26,7 +26,7 @@ BAR, OUTER = re.compile(f"[{FRAME}]"), re.compile(rf"^\s*[{FRAME}]|[{FRAME}]\s*$
 
 
 def _whole(line: str) -> list[str]:
-    """The one board among the words of a line, which may hold its solution as well; a title has none."""
+    """Return the one board among the words of a line, which may also hold its solution; a title has none."""
     for size in sorted(BOXES, reverse=True):
         board = re.compile(f"(?<!{CELL}){CELL}{{{size**2}}}(?!{CELL})")
         if found := board.findall(line):
@@ -37,7 +37,7 @@ def _whole(line: str) -> list[str]:
 
 
 def _candidates(line: str) -> list[str]:
-    """Cells apart from each other; one with several candidates is open."""
+    """Join cells that are separated by spaces; a cell with several candidates is open."""
     return [re.sub("^[1-9]{2,}$", ".", word) for word in BAR.sub(" ", line).split()]
 
 
@@ -58,7 +58,7 @@ WAYS: tuple[Callable[[str], list[str]], ...] = (
 
 
 def _of_json(text: str) -> list[str]:
-    """The boards among the lists of a JSON text; those under a key that names a solution are left out."""
+    """Return the boards in the lists of a JSON text, without those under a key that names a solution."""
     try:
         left, found = [json.loads(text)], []
     except (ValueError, RecursionError):
@@ -76,7 +76,7 @@ def _of_json(text: str) -> list[str]:
 
 
 def boards(text: str) -> list[str]:
-    """The boards of a text, each in a line with dots for open cells; none unless exactly one way parses the text."""
+    """Return the boards of a text, one a line with dots for open cells; none unless exactly one form fits."""
     if found := _of_json(text):
         return found
     text = re.sub(r"\d", lambda digit: f"{unicodedata.digit(digit[0])}", unicodedata.normalize("NFKC", text))
@@ -92,7 +92,7 @@ def boards(text: str) -> list[str]:
 
 
 def _stacked(rows: list[list[str]]) -> list[str]:
-    """Boards of n rows with n cells, or of a row with n² cells, each."""
+    """Return boards of n rows with n cells each, or of one row with n² cells."""
     cells = ["." if cell in ("", " ", "-", *BLANKS) else cell for row in rows for cell in row]
     widths = [len(row) for row in rows if row]
     for size in BOXES:

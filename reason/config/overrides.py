@@ -219,7 +219,7 @@ def nearest_setting(key: str, tree: dict[str, Any] | None = None) -> str | None:
     last = key.rpartition(".")[2].replace("-", "_").lower()
     short = "".join(word[:1] for word in last.split("_"))  # lr of learning_rate
     alike = [name for name in known if name.rpartition(".")[2] in (last, short)]
-    near = difflib.get_close_matches(key.lower(), alike or known, n=1, cutoff=0 if alike else 0.8)
+    near = difflib.get_close_matches(key.lower(), alike or known, n=1, cutoff=0 if alike else 0.82)
     return near[0] if near else None
 
 
