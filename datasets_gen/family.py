@@ -19,10 +19,9 @@ FRAME, BARRED = re.compile(r"\+-+\+ *"), re.compile(r"\|(.*)\| *")
 class Puzzle(ABC):
     """A puzzle family with its size: a frozen dataclass whose fields are the entries of dataset.json's `task`.
 
-    A family states `name`, `characters`, `grid_shape` and, if it `has_rules`, `solved`; its name is its key in
-    `datasets_gen.puzzles.FAMILIES`. N examples of S cells are arrays (N, S) of tokens; token 0 is padding. `relations`: the
-    instances of each example, (N, M, 1 + C + n_cells) or of one (M, 1 + C + n_cells), see datasets_gen/layout.py;
-    families with fixed rules have none.
+    A family states `name`, its key in `datasets_gen.puzzles.FAMILIES`, `characters`, `grid_shape` and, if it
+    `has_rules`, `solved`. N examples of S cells are arrays (N, S) of tokens; token 0 is padding. `relations` are the
+    instances of each example, (N, M, 1 + C + n_cells) or of one (M, 1 + C + n_cells) (datasets_gen/layout.py).
     """
 
     name: ClassVar[str]

@@ -128,7 +128,7 @@ class Maze(SquareBoard):
         return np.where(tokens == PATH, FREE, tokens).astype(tokens.dtype), None
 
     def parse(self, text: str) -> np.ndarray:
-        """Parse tokens (S,) of a typed maze of '#', ' ' or '.', 'S', 'G', 'o'; in lines, perhaps framed, or in one line.
+        """Parse tokens (S,) of a typed maze of '#', ' ' or '.', 'S', 'G', 'o'; in framed lines, lines, or one line.
 
         Walls between cells, of '+', '-' and '|', become cells of their own. Short rows are filled with free cells, and
         walls fill a rectangle up to the square that a set holds: no path leads there, as none leads beyond an edge.

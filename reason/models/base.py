@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from datasets_gen.structure import Structure
 from reason.errors import ConfigError
-from reason.nn.dtypes import Dtypes, at_least_float32
+from reason.nn.dtypes import Dtypes
 from reason.nn.geometry import UNKNOWN, Geometry
 from reason.settings.base import BaseConfig
 
@@ -118,11 +118,6 @@ class Context:
     def detach(self) -> Context:
         """Return the context without a gradient."""
         return replace(self, x=self.x.detach())
-
-    def at_least_float32(self) -> Context:
-        """Return the context with x̂ and mask in float32 if they are narrower."""
-        mask = None if self.mask is None else at_least_float32(self.mask)
-        return replace(self, x=at_least_float32(self.x), mask=mask)
 
 
 class Readout(NamedTuple):

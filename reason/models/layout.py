@@ -48,10 +48,6 @@ class SymbolMap(nn.Module):
         others = torch.tensor(other_tokens) if other_tokens else None
         self.register_buffer("other_tokens", others, persistent=False)
 
-    def given(self, tokens: Tensor) -> Tensor:
-        """Return (B, S, K): true at the symbol that a cell holds."""
-        return tokens[..., None] == self.symbol_tokens
-
     def logits(self, values: Tensor, mask: Tensor | None) -> Tensor:
         """Map the head's values (B, S·K, n) to logits (B, S, V); symbols with mask 0 are IMPOSSIBLE.
 
@@ -113,7 +109,8 @@ class Layout(nn.Module):
         """Tokens (B, S) -> (B, S', 1): 0 at walls, or at symbols that the clues exclude; None: all are active."""
         if self.open_only and self.symbol_map is not None:
             assert self.membership is not None, "open symbols need groups"
-            return open_symbols(self.symbol_map.given(tokens), self.membership).flatten(1)[..., None].to(dtype)
+            opened = open_symbols(tokens, self.symbol_map.symbol_tokens, self.membership)  # (B, S, K)
+            return opened.flatten(1)[..., None].to(dtype)
         return None if self.outside is None else (tokens != self.outside)[..., None].to(dtype)
 
     def embedding_rows(self, tokens: Tensor, relations: tuple[Tensor, ...] = ()) -> Tensor:

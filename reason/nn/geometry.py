@@ -42,18 +42,16 @@ def pooling(member: np.ndarray) -> np.ndarray:
     return member / np.sqrt(member.sum(1, keepdims=True))
 
 
-def open_symbols(given: Tensor, membership: Tensor) -> Tensor:
-    """Return (B, S, K): 1 for a given cell's symbol, and for an open cell's symbols that its groups do not hold.
-
-    `given` (B, S, K) is true at the symbol of each given cell; membership is (S, G).
-    """
+def open_symbols(tokens: Tensor, symbol_tokens: Tensor, membership: Tensor) -> Tensor:
+    """Return (B, S, K): true for a given cell's symbol, and for an open cell's symbols that its groups do not hold."""
+    given = tokens[..., None] == symbol_tokens  # (B, S, K)
     together = (membership @ membership.T > 0).float()  # (S, S)
     excluded = torch.einsum("st,btk->bsk", together, given.float()) > 0
     return given | ~(excluded | given.any(-1, keepdim=True))
 
 
 def receiving_symbols(senders: Tensor, membership: Tensor) -> Tensor:
-    """Return (B, S, K): 1 at each sender (B, S, K) that shares its cell or, for its symbol, a group with another."""
+    """Return (B, S, K): 1 at senders (B, S, K) with another sender in the cell, or of the same symbol in a group."""
     member = membership.float()
     heard = (member @ (member.T @ senders > 1).float() > 0) | (senders.sum(-1, keepdim=True) > 1)
     return heard * senders

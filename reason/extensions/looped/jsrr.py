@@ -1,11 +1,12 @@
 """JSRR, STARS' Jacobian spectral radius regularisation, its L2 baseline, and the blind spot's norm penalty.
 
-docs/math.md §10, docs/math.md §14.
+The equations are in docs/math.md §10 and docs/math.md §14.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -48,7 +49,9 @@ def jsrr_loss(unroll: Unroll, rows: int | None, config: JsrrConfig) -> Tensor:
     """
     last, few = unroll.states[-1], slice(0, rows)
     state = type(last)(*(at_least_float32(z.detach())[few] for z in last))
-    f, z = unroll.model.map_inside(state, unroll.context.at_least_float32().rows(few), "cycle")
+    context = unroll.context.rows(few)
+    mask = None if context.mask is None else at_least_float32(context.mask)
+    f, z = unroll.model.map_inside(state, replace(context, x=at_least_float32(context.x), mask=mask), "cycle")
     v = _unit(normal_like(z))
     with torch.no_grad():
         for _ in range(config.iterations - 1):
