@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,7 +15,6 @@ from datasets_gen.structure import GridSymmetry
 
 READ = {"#": WALL, " ": FREE, ".": FREE, "S": START, "G": GOAL, "o": PATH}
 CELLS = "type '#' for a wall, ' ' or '.' for a free cell, S, G, and o for the path"
-BETWEEN = "walls between cells are lines '+--+--+' above, between and below lines '|S |  |', all cells as wide"
 
 
 @dataclass(frozen=True)
@@ -130,8 +128,8 @@ class Maze(SquareBoard):
     def parse(self, text: str) -> np.ndarray:
         """Parse tokens (S,) of a typed maze of '#', ' ' or '.', 'S', 'G', 'o'; in framed lines, lines, or one line.
 
-        Walls between cells, of '+', '-' and '|', become cells of their own. Short rows are filled with free cells, and
-        walls fill a rectangle up to the square that a set holds: no path leads there, as none leads beyond an edge.
+        Short rows are filled with free cells, and walls fill a rectangle up to the square that a set holds: no path
+        leads there, as none leads beyond an edge.
         """
         rows = _rows(text)
         width = max(map(len, rows), default=0)
@@ -139,8 +137,7 @@ class Maze(SquareBoard):
             raise DatasetError(f"the maze has {len(rows)} rows and {width} columns; at most {self.size} of each fit")
         for number, row in enumerate(rows, 1):
             if (foreign := next((character for character in row if character not in READ), None)) is not None:
-                fix = BETWEEN if foreign in "+-|" else CELLS
-                raise DatasetError(f"{foreign!r} in row {number} is not a cell of a maze; {fix}")
+                raise DatasetError(f"{foreign!r} in row {number} is not a cell of a maze; {CELLS}")
         typed = "".join(row.ljust(width).ljust(self.size, "#") for row in rows).ljust(self.seq_len, "#")
         tokens = np.array([READ[character] for character in typed], np.uint8)
         for end in "SG":
@@ -156,37 +153,10 @@ def _corridors(answers: np.ndarray) -> np.ndarray:
 
 def _rows(text: str) -> list[str]:
     """Return the rows of cells of a typed maze; an empty line between others is a free row."""
-    lines = drawn_lines(text)
-    if sum(line.startswith("+") for line in lines) > 2 or "".join(lines[:1]).count("+") > 2:
-        return _rows_between_walls(lines)
-    rows, framed = unframed(lines)
+    rows, framed = unframed(drawn_lines(text))
     if len(rows) != 1 or framed:
         return rows
     size = math.isqrt(len(rows[0]))
     if size * size != len(rows[0]):
         raise DatasetError(f"{len(rows[0])} cells in one line are not a square maze; draw it in lines")
     return [rows[0][start : start + size] for start in range(0, size * size, size)]
-
-
-def _rows_between_walls(lines: list[str]) -> list[str]:
-    """Convert r rows of cells with walls between them to 2r - 1 rows: walls, gaps and corners become cells.
-
-    The outer wall is left out: an opening in it leads nowhere.
-    """
-    first, *others = lines[0].split("+")[1:] or [""]
-    columns, width = len(others), len(first)  # of a cell
-    walls = re.compile(rf"\+((-{{{width}}}| {{{width}}})\+)+")
-    rows = []
-    for number, line in enumerate(lines):
-        line = line.rstrip(" ").ljust(columns * (width + 1) + 1)
-        edges, cells = line[:: width + 1], [line[i : i + width] for i in range(1, len(line), width + 1)]
-        if number % 2 == 0:
-            fits = walls.fullmatch(line) is not None
-            row = ["#" if cell.strip() else " " for cell in cells]
-        else:
-            row = [cell.strip(" .") or " " for cell in cells]
-            fits = set(edges) <= {"|", " "} and set(row) <= READ.keys() and number + 1 < len(lines)
-        if not fits or width == 0 or len(row) != columns:
-            raise DatasetError(f"line {number + 1} of the maze is {line!r}; {BETWEEN}")
-        rows.append("".join(cell + (" " if edge == " " else "#") for cell, edge in zip(row, edges[1:], strict=True)))
-    return [row[:-1] for row in rows[1:-1]]

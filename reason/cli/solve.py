@@ -50,13 +50,11 @@ spaces for open cells; .sdk, .sdm, .ss, HoDoKu, OpenSudoku, CSV, JSON and Python
 A maze is drawn with one character for each cell and one line for each row: '#' is a wall, ' ' or '.' a free cell. It
 has one S and one G. A path of 'o' is read as free cells, and an empty line between rows as a row of free cells. A frame
 of '|' and '+--+' is allowed. Short lines are filled with free cells; if the maze is not square, walls make it square.
-Walls may also stand between the cells (on the right; cells of any one width): every wall and every gap becomes a cell.
 
-  S..#    +--+--+
-  .#..    |S    |
-  .##.    +--+  +
-  ...G    |G    |
-          +--+--+
+  S..#
+  .#..
+  .##.
+  ...G
 
 Without steps=T, a puzzle gets twice the supervision steps of training, or more if the board is larger than the boards
 of training. ' marks a cell that changed, ! a clue that the answer changed; the terminal also shows colours. Boards are

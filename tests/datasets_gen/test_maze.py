@@ -169,32 +169,9 @@ def test_an_empty_line_within_a_maze_is_a_free_row_and_walls_fill_a_square():
     assert Maze(2).sized("S\n.\nG").parse("S\n.\nG").reshape(3, 3)[:, 1:].tolist() == [[1, 1]] * 3
 
 
-BETWEEN = {  # walls between cells, and the cells that they become
-    "+--+--+\n|S    |\n+--+  +\n|G    |\n+--+--+\n": ["S  ", "## ", "G  "],
-    "+---+---+\n| S |\n+   +---+\n      G\n+---+---+": ["S# ", " ##", "  G"],  # blanks at the end are cut off
-    "+  +--+\n|     |\n+  +--+\n|S  # |\n+  +  +\n|   |G|\n+--+  +": None,
-    "+  +--+\n|     |\n+  +--+\n|S  # |\n+  +  +\n|  |G |\n+--+  +": ["   ", " ##", "S #", " # ", " #G"],
-    "+--+\n|S |\n+  +\n|G |\n+--+": ["S", " ", "G"],
-}
-
-
-@pytest.mark.parametrize("text", BETWEEN)
-def test_walls_between_cells_become_cells(text):
-    rows = BETWEEN[text]
-    if rows is None:
-        with pytest.raises(DatasetError, match="line 6 of the maze"):
-            Maze(9).sized(text)
-        return
-    maze = Maze(9).sized(text)
-    assert maze == Maze(max(len(rows), len(rows[0])))
-    drawn = maze.draw(maze.typed(text)[0]).split("\n")[1 : 1 + len(rows)]
-    assert [line[1 : 1 + len(rows[0])] for line in drawn] == rows
-
-
 @pytest.mark.parametrize(("text", "words"), [
-    ("+--+--+\n|S    |\n+--+  +\n|G    |\n", "line 4 of the maze"),  # without its last line
-    ("+--+--+\n|S    |\n+- +  +\n|G    |\n+--+--+", "line 3 of the maze is '\\+- \\+  \\+'"),
-    ("S..\n+--+\n..G", "'\\+' in row 2 is not a cell of a maze; walls between"),
+    ("+-+\n|S|\n+G+", "'\\+' in row 1 is not a cell of a maze"),
+    ("S..\n+--+\n..G", "'\\+' in row 2 is not a cell of a maze; type '#' for a wall"),
     ("||S.|\n|..|\n|.G|", "'\\|' in row 1 is not a cell of a maze"),
     ("S....\n....G", "2 rows and 5 columns; at most 4"),
 ])  # fmt: skip
