@@ -242,12 +242,15 @@ def differing(trees: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return {key: found for key, found in values.items() if any(value != found[0] for value in found)}
 
 
+NEUTRAL = {"model.integrator": "euler", "model.substeps": 1, "model.equation": "impulse"}  # values without effect
+
+
 def renewed(config: dict[str, Any]) -> dict[str, Any]:
-    """Remove unknown settings that are 0, none, false or empty from the plain tree of a config, in place.
+    """Remove unknown settings that are 0, none, false, empty or `NEUTRAL` from the plain tree of a config, in place.
 
     They come from another version or a missing extension and have no effect. Any other unknown setting is refused.
     """
-    for key in [key for key, value in leaves(config).items() if not value]:
+    for key in [key for key, value in leaves(config).items() if not value or NEUTRAL.get(key) == value]:
         *path, name = key.split(".")
         section = section_of(path, _family(config))
         if section is not None and name not in section.settings():

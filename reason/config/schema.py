@@ -9,7 +9,7 @@ from reason.errors import has_controls, printable
 from reason.evaluation.config import STUDIES, EvaluationConfig
 from reason.losses import TERMS, LossConfig
 from reason.losses.balance import BalanceConfig
-from reason.models import FAMILIES, AnyModelConfig, RecursiveConfig
+from reason.models import FAMILIES, AnyModelConfig
 from reason.models.base import Reasoner
 from reason.plugins import load_parts
 from reason.settings.base import PLAIN, BaseConfig, Outside, Readable, Resumable, leaves, require
@@ -37,7 +37,7 @@ class Config(BaseConfig):
         "auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$", description="auto, cpu, mps, cuda, cuda:1"
     )
     data: DataConfig = DataConfig()
-    model: AnyModelConfig = RecursiveConfig()
+    model: AnyModelConfig = FAMILIES["recursive"].config()
     rollout: RolloutConfig = RolloutConfig()
     loss: LossConfig = Field(default_factory=LossConfig)
     balance: BalanceConfig = BalanceConfig()

@@ -1,1 +1,1 @@
-"""Integrators and Jacobian products: used by models, losses and extensions."""
+"""Euler-Maruyama steps and Jacobian products: used by models, losses and extensions."""

@@ -16,9 +16,8 @@ calls carry a gradient, counted from the end (`Cycles.gradient_calls`):
 The earlier calls run without a graph: they store no activations, and the later calls start from the states that they
 reached. Between two supervision steps `reason.rollout` detaches the states in every case.
 
-`move` is the update rule of one call. `euler_step` is the rule of the papers, z ← F(z + injected), an Euler step of
-length 1. Other step lengths, other integrators and noise (CMM's NODE and NSDE, `reason.dynamics`) are other update
-rules in the same loops.
+`update` is the update rule of one call. That of HRM and TRM is `euler_step`: z ← F(z + injected), an Euler step of
+length 1 of dz/dt = F(z + injected) − z. `RecursiveModel` builds the rules of other lengths and with noise (CMM's NSDE).
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 Network = Callable[[Tensor], Tensor]  # F: (B, S', D) -> (B, S', D)
-Move = Callable[[Network, Tensor, Tensor | None], Tensor]  # (network, state, input injection) -> next state
-Flow = Callable[[Network, Tensor], Tensor]  # (velocity, pair (B, 2, S', D)) -> the pair after N_L·Δt
+Update = Callable[[Network, Tensor, Tensor | None], Tensor]  # (network, state, input injection) -> next state
 
 
 class RecursiveState(NamedTuple):
@@ -69,49 +67,31 @@ def euler_step(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
 
 
 def two_states(
-    f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, move: Move
+    f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, update: Update
 ) -> Iterator[RecursiveState]:
     """Yield the states after each network call, as in HRM, TRM and CMM."""
     z_h, z_l = state
     for h_cycle in range(cycles.high):
         for l_cycle in range(cycles.low):
             with cycles.gradient(h_cycle, l_cycle):
-                z_l = move(f_l, z_l, z_h + x)  # (B, S', D)
+                z_l = update(f_l, z_l, z_h + x)  # (B, S', D)
             yield RecursiveState(z_h, z_l)
         with cycles.gradient(h_cycle, cycles.low):
-            z_h = move(f_h, z_h, z_l)
+            z_h = update(f_h, z_h, z_l)
         yield RecursiveState(z_h, z_l)
 
 
-def one_state(f: Network, state: RecursiveState, x: Tensor, cycles: Cycles, move: Move) -> Iterator[RecursiveState]:
+def one_state(f: Network, state: RecursiveState, x: Tensor, cycles: Cycles, update: Update) -> Iterator[RecursiveState]:
     """Yield the states of TRM's single z: the puzzle is added in the low calls, and not in the high one."""
     z = state.z_h
     for h_cycle in range(cycles.high):
         for l_cycle in range(cycles.low):
             with cycles.gradient(h_cycle, l_cycle):
-                z = move(f, z, x)
+                z = update(f, z, x)
             yield RecursiveState(z, z)
         with cycles.gradient(h_cycle, cycles.low):
-            z = move(f, z, None)
+            z = update(f, z, None)
         yield RecursiveState(z, z)
-
-
-def averaged(
-    f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, flow: Flow
-) -> Iterator[RecursiveState]:
-    """Integrate z_H and z_L together; the velocity of z_H is divided by N_L (CMM eq. 18 and 19).
-
-    Yields the states after each cycle.
-    """
-
-    def velocity(pair: Tensor) -> Tensor:
-        z_h, z_l = pair.unbind(1)
-        return torch.stack([(f_h(z_h + z_l) - z_h) / cycles.low, f_l(z_l + (z_h + x)) - z_l], dim=1)
-
-    for h_cycle in range(cycles.high):
-        with cycles.gradient(h_cycle, 0):
-            state = RecursiveState(*flow(velocity, torch.stack(state, dim=1)).unbind(1))
-        yield state
 
 
 def recomputed(f: Network) -> Network:

@@ -18,16 +18,15 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from reason.dynamics.integrate import Noise, euler_maruyama, integrate, normal_like
+from reason.dynamics.integrate import euler_maruyama, normal_like
 from reason.models.base import Batch, Context, MapKind, Readout, Shape
 from reason.models.layout import LayoutModel, masked
 from reason.models.mixing import MIXERS, build_mixer
 from reason.models.recursion import (
     Cycles,
-    Move,
     Network,
     RecursiveState,
-    averaged,
+    Update,
     euler_step,
     one_state,
     recomputed,
@@ -126,51 +125,40 @@ class RecursiveModel(LayoutModel):
     def step(self, state: RecursiveState, context: Context) -> RecursiveState:
         """Run N_H cycles. The last `cycles.gradient_calls` calls build a graph. Noise is added only in training."""
         c = self.config
-        noise: Noise = c.noise if self.training else "none"
-        if self.stepper is not None and noise == "none" and (after := self.stepper(self, state, context)) is not None:
+        noisy = self.training and c.noise != "none"
+        if self.stepper is not None and not noisy and (after := self.stepper(self, state, context)) is not None:
             return after
         f_l, f_h = self._functions(context)
         if c.gradient_checkpointing and self.training:
             f_l, f_h = recomputed(f_l), recomputed(f_h)
         with self.autocast():
-            return last(self._states(f_l, f_h, state, context.x, c.cycles, noise))
+            return last(self.states(f_l, f_h, state, context.x, c.cycles, noisy))
 
     def path(self, state: RecursiveState, context: Context) -> list[RecursiveState]:
-        """Return the state after each network call of a step (equation averaged: each cycle), without noise."""
+        """Return the state after each network call of a step, without noise."""
         with self.autocast():
-            return list(self._states(*self._functions(context), state, context.x, self.config.cycles))
+            return list(self.states(*self._functions(context), state, context.x, self.config.cycles))
 
     def _functions(self, context: Context) -> tuple[Network, Network]:
         """F_L and F_H as functions of only their argument, for the puzzles of `context`."""
         geometry, f_h = context.geometry, self.networks()[-1]
         return lambda h: self.f_l(h, geometry), lambda h: f_h(h, geometry)
 
-    def _states(
-        self, f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, noise: Noise = "none"
+    def states(
+        self, f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, noisy: bool = False
     ) -> Iterator[RecursiveState]:
-        """Yield the intermediate states of `cycles`; the config selects the equation and the update rule."""
-        c = self.config
-        if c.equation == "averaged":
-            time, steps = c.l_cycles * c.dt, c.l_cycles * c.substeps
-            return averaged(f_l, f_h, state, x, cycles, lambda v, pair: integrate(v, pair, time, steps, c.integrator))
-        if c.states == 1:
-            return one_state(f_l, state, x, cycles, self._move(noise))
-        return two_states(f_l, f_h, state, x, cycles, self._move(noise))
+        """Yield the state after each network call of `cycles`."""
+        if self.config.states == 1:
+            return one_state(f_l, state, x, cycles, self.update_rule(noisy))
+        return two_states(f_l, f_h, state, x, cycles, self.update_rule(noisy))
 
-    def _move(self, noise: Noise) -> Move:
-        """Return the update rule, which integrates dz/dt = F(z + injected) − z over Δt; with noise, Euler-Maruyama."""
+    def update_rule(self, noisy: bool) -> Update:
+        """Return the update of one call: a step Δt of dz = (F(z + injected) − z)dt, and with `noisy` + σ dW."""
         c = self.config
-        if (c.integrator, c.dt, c.substeps, noise) == ("euler", 1.0, 1, "none"):
+        if c.dt == 1.0 and not noisy:
             return euler_step
-
-        def move(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
-            if c.integrator != "euler":
-                return integrate(lambda z: euler_step(f, z, injected) - z, z, c.dt, c.substeps, c.integrator)
-            for _ in range(c.substeps):
-                z = euler_maruyama(z, euler_step(f, z, injected), c.dt / c.substeps, noise, c.sigma)
-            return z
-
-        return move
+        sigma = c.sigma if noisy else 0.0
+        return lambda f, z, injected: euler_maruyama(z, euler_step(f, z, injected), c.dt, sigma)
 
     def readout(self, state: RecursiveState, context: Context, step: int | None = None) -> Readout:
         """Return cell logits from z_H without prefix, and q in float32 from its first position (or the cells' mean)."""
@@ -211,7 +199,7 @@ class RecursiveModel(LayoutModel):
 
         def mapped(pair: Tensor) -> Tensor:
             start = RecursiveState(pair[:, 0], pair[:, parts - 1])
-            return torch.stack(last(self._states(f_l, f_h, start, context.x, cycles))[:parts], dim=1)
+            return torch.stack(last(self.states(f_l, f_h, start, context.x, cycles))[:parts], dim=1)
 
         return mapped, torch.stack(state[:parts], dim=1)
 

@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from reason.dynamics.integrate import Integrator, Noise
 from reason.models.base import Shape
 from reason.models.mixing import MIXERS, MixingConfig, check_mixing
 from reason.models.recursion import Cycles
@@ -49,19 +48,10 @@ class RecursiveConfig(MixingConfig):
     dt: Readable[float] = Field(
         1.0, gt=0, le=1, description="Δt, time of a call in dz/dt = F(z) − z; Euler: z ← z + Δt(F(z) − z)"
     )
-    integrator: Readable[Integrator] = Field("euler", description="integrator of dz/dt = F(z) − z")
-    substeps: Readable[int] = Field(1, ge=1, le=10_000, description="equal integration steps in each Δt")
-    equation: Readable[Literal["impulse", "averaged"]] = Field(
-        "impulse",
-        description="impulse: z_H changes once per cycle (CMM eq. 16); averaged: z_H changes together with z_L, at "
-        "1/N_L of its own speed (eq. 19)",
+    noise: Readable[Literal["none", "additive"]] = Field(
+        "none", description="additive: normal noise, added after every call in training (CMM's NSDE)"
     )
-    noise: Readable[Noise] = Field(
-        "none", description="noise that is added after every call in training (NSDE); multiplicative: noise times F(z)"
-    )
-    sigma: Annotated[float, When("noise", "additive", "multiplicative")] = Field(
-        0.01, gt=0, description="σ, magnitude of the noise"
-    )
+    sigma: Annotated[float, When("noise", "additive")] = Field(0.01, gt=0, description="σ, magnitude of the noise")
     gradient_checkpointing: Resumable[bool] = Field(
         False, description="recompute each call in the backward pass: less memory, about 1.3 × the time"
     )
@@ -90,22 +80,10 @@ class RecursiveConfig(MixingConfig):
             raise ValueError("open_only=true leaves out symbols or cells: type model.symbols=true or model.mixer=local")
         if self.open_only and self.noise == "additive":
             raise ValueError(
-                "additive noise would move positions that are left out: type model.noise=multiplicative, or "
-                "model.open_only=false"
+                "additive noise would move positions that are left out: type model.noise=none, or model.open_only=false"
             )
         if self.states == 1 and self.separate_networks:
             raise ValueError("a single state has one network: type model.separate_networks=false")
-        if self.noise != "none" and self.integrator != "euler":
-            raise ValueError(
-                f"integrator {self.integrator} solves the equation without noise: type model.noise=none, or "
-                "model.integrator=euler"
-            )
-        by_cycle = self.gradient in ("last-cycle", "all-cycles")
-        if self.equation == "averaged" and (self.noise != "none" or self.states == 1 or not by_cycle):
-            raise ValueError(
-                "equation averaged moves z_H and z_L together, without noise: type model.noise=none, model.states=2 "
-                "and model.gradient=last-cycle, or model.equation=impulse"
-            )
         return self
 
     def missing_structure(self, shape: Shape) -> str | None:
@@ -124,6 +102,11 @@ class RecursiveConfig(MixingConfig):
         named = {"last-call": 2, "last-cycle": self.l_cycles + 1, "all-cycles": whole.calls}
         calls = self.gradient if isinstance(self.gradient, int) else named[self.gradient]
         return whole._replace(gradient_calls=calls)
+
+    @property
+    def plain_update(self) -> bool:
+        """Return whether the update of every call is that of HRM and TRM, z ← F(z + injected)."""
+        return self.dt == 1.0 and self.noise == "none"
 
     @property
     def layer_calls(self) -> int:

@@ -28,6 +28,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "kernels": (["train", "sudoku-4x4", "data=whole", "model.fused=true"], 1, "fused=true: kernels are an extension"),
     "looped": (["train", "stars-small"], 1, "unknown preset stars-small"),
     "memory": (["memory", "sudoku-4x4"], 2, "unknown command memory"),
+    "ode": (["train", "sudoku-4x4", "data=whole", "model.integrator=rk4"], 1, "unknown setting model.integrator"),
     "original": (["import-weights", "weights.pt"], 2, "unknown command import-weights"),
     "pack": (["pack", "run"], 2, "unknown command pack"),
     "plain": (["train", "sudoku-4x4", "model.kind=Mine"], 1, "model: a model is recursive"),

@@ -140,28 +140,16 @@ def test_random_initial_states_are_draws_of_their_own():
     assert torch.equal(*begun(initial="random", states=1)[1])
 
 
-@pytest.mark.parametrize("changes", [{}, {"states": 1}, {"equation": "averaged"}])
+@pytest.mark.parametrize("changes", [{}, {"states": 1}])
 def test_the_path_has_every_call_and_ends_with_the_step(changes):
-    """N_H·(N_L + 1) states, z_H still until the last of a cycle; under the averaged equation one a cycle."""
+    """N_H·(N_L + 1) states, z_H still until the last of a cycle."""
     model, start, x = begun(**changes)
     path = model.path(start, x)
-    assert len(path) == (2 if changes.get("equation") else 2 * (3 + 1))
+    assert len(path) == 2 * (3 + 1)
     torch.testing.assert_close(path[-1], model.step(start, x))
     if not changes:
         assert [torch.equal(a.z_h, b.z_h) for a, b in pairwise(path)] == [True, True, False] + [True] * 3 + [False]
         assert not any(torch.equal(a.z_l, b.z_l) for a, b in pairwise(path[:3]))
-
-
-@pytest.mark.parametrize("substeps", [1, 3])
-def test_the_averaged_equation_is_its_euler_steps(substeps):
-    """CMM eq. 18 and 19: z_L at full speed, z_H at 1/N_L of it, both from the same point, for N_L·Δt a cycle."""
-    model, start, x = begun(equation="averaged", dt=0.5, substeps=substeps, separate_networks=True)
-    z_h, z_l = start
-    geometry = x.geometry
-    for _ in range(2 * 3 * substeps):
-        high, low = model.f_h(z_h + z_l, geometry) - z_h, model.f_l(z_l + z_h + x.x, geometry) - z_l
-        z_h, z_l = z_h + 0.5 / substeps * high / 3, z_l + 0.5 / substeps * low
-    torch.testing.assert_close(model.step(start, x), (z_h, z_l))
 
 
 @pytest.mark.parametrize("states", [1, 2])

@@ -86,7 +86,7 @@ def test_the_share_of_entries_that_miss_the_noise(dtypes, least, most):
     move, z = model.map(model.initial_state(x), x, "f_h")
     with model.autocast():  # as a loss term calls it
         f = move(z)
-    missed = (euler_maruyama(f, f, 1.0, "additive", 0.01) == f).float().mean().item()
+    missed = (euler_maruyama(f, f, 1.0, 0.01) == f).float().mean().item()
     assert least <= missed <= most
 
 

@@ -27,10 +27,8 @@ def lacks(config: ModelConfig, computed: Dtypes, device: torch.device) -> str | 
         return f"the inner width {inner_of(config)} (model.expansion) is not a multiple of {INNER}"
     if config.mixer == "local" and config.neighbourhood != "von-neumann":
         return f"the kernel has no model.neighbourhood={config.neighbourhood}"
-    if (config.equation, config.integrator, config.substeps, config.dt) != ("impulse", "euler", 1, 1.0):
-        return "the kernel only computes z ← F(z) (model.equation, integrator, substeps, dt)"
-    if config.noise != "none":
-        return f"the kernel has no model.noise={config.noise}"
+    if not config.plain_update:
+        return "the kernel only computes z ← F(z) (model.dt, noise, integrator, substeps, equation)"
     if device.type != "cpu":
         return f"the kernel runs on CPUs, this is {device}"
     if computed.products is not None or computed.states not in DTYPES:
