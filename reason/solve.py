@@ -28,7 +28,7 @@ from reason.models.base import IGNORE, Batch, Reasoner
 from reason.models.states import random_like
 from reason.plugins import load_parts
 from reason.pretrained import card, pretrained_models
-from reason.rollout import Clues
+from reason.rollout import Unroller, unroll
 from reason.runs.directory import read_record, read_shape
 from reason.training.generators import seeded
 
@@ -208,9 +208,11 @@ def solve_text(
     instances = by_relation(None if relations is None else relations[None], shape.structure, device)
     batch = Batch(tokens, unscored, identifier, instances, shape)
 
-    def clues(questions: torch.Tensor) -> Clues | None:
+    def unroller(questions: torch.Tensor) -> Unroller:
+        if search is None:
+            return unroll
         none = questions.new_zeros(len(questions), dtype=torch.bool)  # solved: `until` ends at the first solution
-        return search.clues(puzzle, questions, config.loss.likelihood, lambda answers: none) if search else None
+        return search.unroller(puzzle, questions, config.loss.likelihood, lambda answers: none)
 
     until = partial(_obeys, puzzle=puzzle, question=question, relations=relations)
     attempt = partial(
@@ -219,7 +221,7 @@ def solve_text(
         steps=steps,
         halting=halting_read(config),
         until=until if puzzle.has_rules and not puzzle.causal else None,
-        clues=clues,
+        unroller=unroller,
     )
     before = time.monotonic()
     with seeded(config.seed, device):  # a random initial state

@@ -186,10 +186,10 @@ def test_a_file_that_cannot_be_used_is_refused(words, said, here):
 FAULTY = """import torch
 from reason.losses import TERMS, Term
 from reason.models.mixing import MIXERS, StructuredMixer
-def absent(unroll):
+def absent(step):
     return open("absent.npy")
-def still(unroll):
-    return unroll.readouts[-1].logits.detach().mean()
+def still(step):
+    return step.readouts[-1].logits.detach().mean()
 found = {"absent": absent, "still": still, "number": lambda _: 1.0, "rows": lambda u: u.active * 1.0}
 for name, function in found.items():
     TERMS[name] = Term(function, name)
@@ -204,8 +204,8 @@ MIXERS |= {name: StructuredMixer(Mixer, name) for name in ("nameless", "short", 
 """
 FAULTS = {
     "loss.weights.absent=1": ["faulty.py, line 5: FileNotFoundError: ", "; this is a fault of your own file: its "],
-    "loss.weights.number=1": ["faulty.py, line 8: <lambda> returned 1.0; it must return a scalar tensor: unroll."],
-    "loss.weights.rows=1": ["returned a tensor of shape (8,); it must return a scalar tensor: unroll.row_mean(rows)"],
+    "loss.weights.number=1": ["faulty.py, line 8: <lambda> returned 1.0; it must return a scalar tensor: step."],
+    "loss.weights.rows=1": ["returned a tensor of shape (8,); it must return a scalar tensor: step.row_mean(rows)"],
     "loss.weights.still=1": ["line 6: still returned ", " without a gradient; leave out ", "loss.weights.still=0"],
     "model.mixer=nameless": ["line 11: Mixer has no `out`: name the last Linear of model.mixer=nameless so"],
     "model.mixer=short": ["Mixer: for h in torch.float32 of (1, 16, ", "it gave (1, 15, ", "return h's shape"],

@@ -55,7 +55,7 @@ def play(config, steps, patience, rows=3):
     carry = first_carry(model, stream(), config)
     carries, active = [], []
     for index in range(steps):
-        carry, seen = supervise(model, carry, stream, config, batch_start=index % config.accum_steps == 0)
+        carry, seen = supervise(model, carry, stream, config, new_loader_batch=index % config.accum_steps == 0)
         carries.append(carry)
         active.append(seen.active)
     return carries, active
@@ -179,7 +179,7 @@ def test_the_carry_holds_no_gradient():
     carry = first_carry(model, stream())
     assert not carry.state.z.requires_grad
     for index in range(2):
-        carry, seen = supervise(model, carry, stream, config, loops=2, batch_start=index % config.accum_steps == 0)
+        carry, seen = supervise(model, carry, stream, config, loops=2, new_loader_batch=index % config.accum_steps == 0)
         assert not carry.state.z.requires_grad
         assert not seen.next_readout.q_halt.requires_grad
         assert seen.states[-1].z.requires_grad

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datasets_gen.puzzles import Puzzle
     from reason.config.schema import Config
     from reason.losses.lm import Likelihood
-    from reason.rollout import Clues
+    from reason.rollout import Unroller
 
 
 class Study(NamedTuple):
@@ -96,7 +96,7 @@ class Search(NamedTuple):
 
     least: int  # lower bound of the default number of steps
     # Its arguments: the puzzle's family, questions (B, S), a likelihood, and a test of answers (B, S).
-    clues: Callable[[Puzzle, Tensor, Likelihood, Callable[[Tensor], Tensor]], Clues]
+    unroller: Callable[[Puzzle, Tensor, Likelihood, Callable[[Tensor], Tensor]], Unroller]
 
 
 SEARCHES: dict[str, Callable[[EvaluationConfig, Puzzle | None, int, bool], Search | None]] = {}  # extensions add theirs

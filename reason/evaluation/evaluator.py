@@ -29,7 +29,7 @@ from reason.models.base import IGNORE, Context, Reasoner, Shape, State
 from reason.models.states import mapped, rows_of
 from reason.nn.dtypes import finite
 from reason.plugins import defined
-from reason.rollout import Clues, StepRecord, unroll
+from reason.rollout import StepRecord, Unroller, unroll
 from reason.settings.rollout import Halting
 from reason.training.generators import seeded
 from reason.training.world import World
@@ -187,15 +187,15 @@ class Evaluator:
             return None
         return lambda state: mapped(state, PuzzleSeeds(numbers, self.seed, FOR_STARTS, restart).normal)
 
-    def clues(self, questions: Tensor, rows: Tensor) -> Clues | None:
-        """Return the function that adds clues to questions (B, S) of puzzles `rows` (B,) between steps, or None.
+    def unroller(self, questions: Tensor, rows: Tensor) -> Unroller:
+        """Return the function that takes the steps for questions (B, S) of puzzles `rows` (B,): `unroll`, or a search.
 
         The rules tell which answers are solutions. The halting head cannot: trained on puzzles that have a solution,
         it accepts answers to wrongly clued puzzles, and recognizes only one of several solutions.
         """
         if self.search is None or self.puzzle is None:
-            return None
-        return self.search.clues(self.puzzle, questions, self.likelihood, partial(self._obey, questions, rows))
+            return unroll
+        return self.search.unroller(self.puzzle, questions, self.likelihood, partial(self._obey, questions, rows))
 
     def own_randomness(self) -> contextlib.AbstractContextManager[None]:
         """Seed the default generators within the block; each process has its own stream."""
@@ -216,7 +216,7 @@ class Evaluator:
         """Take a step of the first batch, so that the measured time excludes compilation."""
         rows = self.examples[self._own.start :][: self._size]
         with torch.inference_mode(), self.own_randomness():
-            next(unroll(self.model.eval(), self.data.take(rows), 1, rows))
+            next(unroll(self.model.eval(), self.data.take(rows), 1))
 
     @property
     def asked(self) -> int:
@@ -241,9 +241,9 @@ class Evaluator:
                 columns: dict[str, np.ndarray] = {}
                 owners: dict[str, Consumer] = {}
                 batch = self.data.take(padded)
-                hooks: dict[str, Any] = {"start": self.start(padded), "clues": self.clues(batch.inputs, padded)}
-                hooks |= {"rules": self.rules, "stepper": self.stepper}
-                for record in unroll(self.model, batch, steps, padded, **hooks):
+                take_steps = self.unroller(batch.inputs, padded)
+                for record in take_steps(self.model, batch, steps, self.start(padded), self.stepper):
+                    record = replace(record, rows=padded, rules=self.rules)
                     record = record if len(rows) == len(padded) else _first_rows(record, len(rows))
                     for consumer in consumers:
                         if record.step <= consumer.steps:

@@ -1,4 +1,4 @@
-"""Loss terms: each a function of one Unroll that returns a float32 scalar. Only `weighted_sum` combines them."""
+"""Loss terms: functions of a SupervisionStep, each of which returns a float32 scalar. `weighted_sum` adds them up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reason.losses.lm import Likelihood, Reduction, lm_loss
 from reason.losses.repulsion import repulsion_x, repulsion_z
 from reason.losses.stability import rh_stable_z, rh_unstable_x
 from reason.plugins import defined
-from reason.rollout import Unroll
+from reason.rollout import SupervisionStep
 from reason.settings.base import BaseConfig, Need, TabledConfig, leaves
 from reason.settings.schedules import ScheduleConfig
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Term(NamedTuple):
-    """A loss term, `function(unroll, *settings)` → a float32 scalar, and its metadata."""
+    """A loss term, `function(step, *settings)` → a float32 scalar, and its metadata."""
 
     function: Callable[..., Tensor]
     description: str
@@ -123,7 +123,7 @@ class LossConfig(TabledConfig):
         return any(TERMS[name].trains == value for name in self.present)
 
     def arguments(self, name: str) -> list[Any]:
-        """Return the arguments of the term's function after the Unroll."""
+        """Return the arguments of the term's function after the SupervisionStep."""
         own = [] if TERMS[name].section is None else [name]
         return [getattr(self, setting) for setting in (*TERMS[name].settings, *own)]
 
@@ -141,20 +141,20 @@ class LossConfig(TabledConfig):
         return weights
 
 
-def evaluate_terms(unroll: Unroll, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:
+def evaluate_terms(step: SupervisionStep, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:
     """Return the named terms as float32 scalars. Raises ConfigError if one is not a scalar or has no gradient."""
-    terms = {name: TERMS[name].function(unroll, *config.arguments(name)) for name in names}
+    terms = {name: TERMS[name].function(step, *config.arguments(name)) for name in names}
     for name, term in terms.items():
-        if fault := _fault(term, unroll):
+        if fault := _fault(term, step):
             raise ConfigError(f"{defined(TERMS[name].function)} returned {fault}, or type loss.weights.{name}=0")
     return {name: term.float() for name, term in terms.items()}
 
 
-def _fault(term: object, unroll: Unroll) -> str | None:
+def _fault(term: object, step: SupervisionStep) -> str | None:
     if not isinstance(term, Tensor) or term.ndim:
         got = f"a tensor of shape {tuple(term.shape)}" if isinstance(term, Tensor) else f"{term!r}"
-        return f"{got}; it must return a scalar tensor: unroll.row_mean(rows) of rows (B,)"
-    frozen = (not parameter.requires_grad for parameter in unroll.model.parameters())  # a frozen x̂ has no gradient
+        return f"{got}; it must return a scalar tensor: step.row_mean(rows) of rows (B,)"
+    frozen = (not parameter.requires_grad for parameter in step.model.parameters())  # a frozen x̂ has no gradient
     if term.requires_grad or not torch.is_grad_enabled() or any(frozen):
         return None
     return f"{term.item():g} without a gradient; leave out detach(), item() and argmax"

@@ -45,7 +45,7 @@ class AlgGradNorm:
     """Adapts λ so that G_n = λ_n ‖∇_w L_n‖ approaches c_n · mean(G) · r_n^α (CMM eq. 51-56).
 
     One update, of the terms that are active (L_n and g_n exceed 1e-12 and are finite; the others keep λ_n and leave
-    N and the means: ours), with g_n = ‖∇_w L_n‖₂ of one supervision step (`measured` says which):
+    N and the means: ours), with g_n = ‖∇_w L_n‖₂ of one supervision step (`is_update_step` says which):
         G_n = λ_n g_n,  r_n = (L_n/L_n(0)) / mean(L/L(0)),  target_n = c_n · mean(G) · r_n^α
         λ'_n = λ_n · clamp(target_n/(G_n + ε), 0.1, 10),  λ̂ = λ' · N/Σλ',  λ ← ρλ + (1 − ρ)λ̂
     L_n(0) is set when a term first becomes active, and every T_reset steps blends toward the present loss (ours).
@@ -60,24 +60,29 @@ class AlgGradNorm:
     NAMES = ("weight", "norm", "rate")  # λ, G and r in the metrics
 
     def __init__(self, config: Config, device: torch.device):
-        self.config, self.loss, self.steps = config.balance, config.loss, config.training.steps
-        self.terms, self.window = config.loss.present, config.balance.every * config.rollout.grad_steps
+        self.config = config.balance
+        self.loss = config.loss
+        self.steps = config.training.steps
+        self.terms = config.loss.present
+        self.window = config.balance.every * config.rollout.grad_steps  # supervision steps between two updates
         self.supervision_steps = config.rollout.supervision_steps
         targets = [self.config.targets.get(name, 1.0) for name in self.terms]
         self.target = torch.tensor(targets, dtype=torch.float32, device=device)  # c
         self.weight = torch.ones_like(self.target)  # λ
         self.reference = torch.zeros_like(self.weight)  # L(0), 0 until a term is first active
-        self.norm, self.rate = torch.zeros_like(self.weight), torch.zeros_like(self.weight)
+        self.norm = torch.zeros_like(self.weight)  # G
+        self.rate = torch.zeros_like(self.weight)  # r
         self.updated = 0  # the optimizer step of the last update
 
     def weights(self, names: Iterable[str]) -> dict[str, Tensor]:
-        """λ of the named terms."""
+        """Return λ of the named terms."""
         now = self.weight.clone()  # an update within this step changes λ for the next one
         return {name: now[self.terms.index(name)] for name in names}
 
-    def measures(self, index: int, sets: int = 1) -> bool:
+    def is_update_step(self, index: int, sets: int = 1) -> bool:
         """Return whether λ is updated at supervision step `index` of a run that alternates over `sets` data sets."""
-        return measured(index, self.window, sets * self.supervision_steps)
+        # While rows take their steps in phase, step `index` has the same set and m as step `index` + period.
+        return is_measured(index, self.window, period=sets * self.supervision_steps)
 
     def update(self, step: int, terms: Mapping[str, Tensor], gradient: Gradient, mean: Mean = lambda x: x) -> None:
         """Measure one supervision step's terms and update λ; the graph of each term must still exist.
@@ -138,13 +143,13 @@ class AlgGradNorm:
             setattr(self, name, state[name].to(self.weight.device))
 
 
-def measured(index: int, window: int, period: int) -> bool:
+def is_measured(index: int, window: int, period: int) -> bool:
     """Return whether supervision step number `index` (from 0) is the measured one of its window.
 
-    `period` is N_super times the number of sets. If rows take their steps in phase, step `index` is the same m for all
-    rows, and always measuring the first step of a window could measure only m = 1. So the measured place moves by one
-    after the windows have begun at every place of the period: each m of each set is measured equally often in
-    lcm(window, period) updates (ours: the paper does not say at which segment it measures).
+    If rows take their steps in phase, step `index` is the same m for all rows, and always measuring the first step of a
+    window could measure only m = 1. So the measured place moves by one after the windows have begun at every place of
+    the period: each m of each set is measured equally often in lcm(window, period) updates (ours: the paper does not
+    say at which segment it measures).
     """
     number, place = divmod(index, window)
     beginnings = period // math.gcd(window, period)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from reason.models.base import State
 from reason.nn.dtypes import at_least_float32
-from reason.rollout import Unroll
+from reason.rollout import SupervisionStep
 from reason.settings.base import Need
 
 if TYPE_CHECKING:
@@ -21,23 +21,23 @@ def maps(config: Config) -> Iterator[Need]:
     yield Need(config.model_has("map"), "maps of the state (Reasoner.map)")
 
 
-def equilibrium_z(unroll: Unroll) -> Tensor:
+def equilibrium_z(step: SupervisionStep) -> Tensor:
     """Return [ sg(z_H) − F_H(z_H + z_L) ]² at the end of the supervision step; a scalar.
 
     [·]² is the mean over all elements. The gradient flows through the weights and the argument of F.
     The target z_H is detached. F carries no noise (ours).
     """
-    return _residual(unroll, unroll.states[-1])
+    return _residual(step, step.states[-1])
 
 
-def equilibrium_x(unroll: Unroll) -> Tensor:
+def equilibrium_x(step: SupervisionStep) -> Tensor:
     """[ sg(x̂) − F_H(x̂ + z_L⁰) ]², z_L⁰ the model's initial low state (ours); a scalar."""
-    return _residual(unroll, unroll.model.input_state(unroll.context))
+    return _residual(step, step.model.input_state(step.context))
 
 
-def _residual(unroll: Unroll, state: State) -> Tensor:
-    f, z = unroll.model.map(state, unroll.context, "f_h")
-    with unroll.model.autocast():
+def _residual(step: SupervisionStep, state: State) -> Tensor:
+    f, z = step.model.map(state, step.context, "f_h")
+    with step.model.autocast():
         moved = f(z)
     gap = at_least_float32(z.detach()) - at_least_float32(moved)
-    return unroll.row_mean(gap.square().flatten(1).mean(1))
+    return step.row_mean(gap.square().flatten(1).mean(1))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from reason.models.base import IGNORE
 from reason.nn.dtypes import widest_float
-from reason.rollout import Unroll
+from reason.rollout import SupervisionStep
 
 Likelihood = Literal["softmax", "stablemax", "stablemax3", "stablemax5"]
 Reduction = Literal["row", "token"]
@@ -47,23 +47,23 @@ def cell_loss(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor:
     return torch.where(scored, loss, 0.0)
 
 
-def lm_loss(unroll: Unroll, likelihood: Likelihood, reduction: Reduction) -> Tensor:
+def lm_loss(step: SupervisionStep, likelihood: Likelihood, reduction: Reduction) -> Tensor:
     """Average the cell losses over the readouts, then reduce them over cells and rows by `reduced`."""
-    losses = [cell_loss(readout.logits, unroll.batch.labels, likelihood) for readout in unroll.readouts]
-    return reduced(unroll, torch.stack(losses).mean(0), reduction).float()
+    losses = [cell_loss(readout.logits, step.batch.labels, likelihood) for readout in step.readouts]
+    return reduced(step, torch.stack(losses).mean(0), reduction).float()
 
 
-def reduced(unroll: Unroll, cells: Tensor, reduction: Reduction) -> Tensor:
+def reduced(step: SupervisionStep, cells: Tensor, reduction: Reduction) -> Tensor:
     """Reduce cell values (B, S) over the labelled cells of active rows.
 
     row: the mean over each row's labelled cells, summed over rows and divided by B (HRM, TRM); token: the sum over all
     cells divided by the labelled cells of all B rows (STARS, the readout blind spot).
     """
-    labelled = unroll.batch.labels != IGNORE
+    labelled = step.batch.labels != IGNORE
     if reduction == "token":
-        counted = labelled & unroll.active[:, None]
+        counted = labelled & step.active[:, None]
         return torch.where(counted, cells, 0.0).sum() / labelled.sum().clamp(min=1)
-    return unroll.row_mean(torch.where(labelled, cells, 0.0).sum(1) / labelled.sum(1).clamp(min=1))
+    return step.row_mean(torch.where(labelled, cells, 0.0).sum(1) / labelled.sum(1).clamp(min=1))
 
 
 def probabilities(logits: Tensor, likelihood: Likelihood) -> Tensor:

@@ -6,17 +6,17 @@ import torch
 from torch import Tensor
 
 from reason.nn.dtypes import at_least_float32
-from reason.rollout import Unroll
+from reason.rollout import SupervisionStep
 
 
-def repulsion_x(unroll: Unroll) -> Tensor:
+def repulsion_x(step: SupervisionStep) -> Tensor:
     """Repulsion of the encoded puzzles x̂, without their prefix (ours); a scalar."""
-    return repulsion(unroll.cells(unroll.context.x), unroll.active)
+    return repulsion(step.cells(step.context.x), step.active)
 
 
-def repulsion_z(unroll: Unroll) -> Tensor:
+def repulsion_z(step: SupervisionStep) -> Tensor:
     """Repulsion of the high states z_H at the end of the supervision step."""
-    return repulsion(unroll.cells(unroll.states[-1][0]), unroll.active)
+    return repulsion(step.cells(step.states[-1][0]), step.active)
 
 
 def repulsion(z: Tensor, active: Tensor) -> Tensor:

@@ -14,44 +14,44 @@ from reason.dynamics.jacobian import estimated_diagonal, vjp
 from reason.models.base import State
 from reason.models.states import rows_of
 from reason.nn.dtypes import at_least_float32
-from reason.rollout import Unroll
+from reason.rollout import SupervisionStep
 
 
-def rh_stable_z(unroll: Unroll, rows: int | None) -> Tensor:
+def rh_stable_z(step: SupervisionStep, rows: int | None) -> Tensor:
     """[ ReLU(tr J/N − 1) ]² with J = ∂F_H/∂z_H at (z_H, z_L), the end of the supervision step (eq. 31); a scalar.
 
     The point is not detached: training may move the path to a point of contraction (ours).
     """
-    seen = _measured(unroll, rows)
+    seen = _measured(step, rows)
     return seen.row_mean((_trace(seen, seen.states[-1]) - 1).relu().square())
 
 
-def rh_unstable_x(unroll: Unroll, rows: int | None) -> Tensor:
+def rh_unstable_x(step: SupervisionStep, rows: int | None) -> Tensor:
     """[ ReLU(1 − tr J/N) ]² with J = ∂F_H/∂z_H at (x̂, z_L⁰) (eq. 32); a scalar. x̂ is not detached (ours)."""
-    seen = _measured(unroll, rows)
+    seen = _measured(step, rows)
     return seen.row_mean((1 - _trace(seen, seen.model.input_state(seen.context))).relu().square())
 
 
-def _measured(unroll: Unroll, rows: int | None) -> Unroll:
-    """Return the unroll of its first rows; they are a random sample because rows hold random puzzles (ours)."""
-    if rows is None or rows >= len(unroll.active):
-        return unroll
+def _measured(step: SupervisionStep, rows: int | None) -> SupervisionStep:
+    """Return the step of its first rows; they are a random sample because rows hold random puzzles (ours)."""
+    if rows is None or rows >= len(step.active):
+        return step
     few = slice(0, rows)
-    states = tuple(rows_of(state, few) for state in unroll.states)
-    return replace(unroll, context=unroll.context.rows(few), states=states, active=unroll.active[few])
+    states = tuple(rows_of(state, few) for state in step.states)
+    return replace(step, context=step.context.rows(few), states=states, active=step.active[few])
 
 
-def _trace(unroll: Unroll, state: State) -> Tensor:
+def _trace(step: SupervisionStep, state: State) -> Tensor:
     """tr J/N of each puzzle (B,), N = S'·D, by Hutchinson's estimate with one random vector.
 
     The prefix counts as cells: it moves as they do (ours). Cells beyond the edge do not count (ours). Reverse mode:
     with the backward pass that follows it costs 0.75 to 0.85 of forward mode.
     """
-    f, z = unroll.model.map_inside(state, unroll.context, "f_h")
-    with unroll.model.autocast():
+    f, z = step.model.map_inside(state, step.context, "f_h")
+    with step.model.autocast():
         diagonal = estimated_diagonal(f, z, 1, vjp)
     cells = at_least_float32(diagonal).mean(-1)  # (B, S')
-    if unroll.context.mask is None:
+    if step.context.mask is None:
         return cells.mean(1)
-    inside = unroll.context.mask.squeeze(-1).to(cells.dtype)
+    inside = step.context.mask.squeeze(-1).to(cells.dtype)
     return (cells * inside).sum(1) / inside.sum(1).clamp(min=1)

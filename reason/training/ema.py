@@ -22,6 +22,12 @@ class EmaConfig(BaseConfig):
         """Return the share of the initial weights in the average after `steps` optimizer steps."""
         return 0 if self.warmup or self.decay is None else self.decay**steps
 
+    def rate(self, step: int) -> float:
+        """Return 1 − r after optimizer step `step`, counted from 1; 0 without an average."""
+        if self.decay is None:
+            return 0.0
+        return 1 - (min(self.decay, (1 + step) / (10 + step)) if self.warmup else self.decay)
+
 
 class Ema:
     """avg ← r·avg + (1 − r)·weights after every optimizer step, from the initial weights on (TRM).
@@ -29,19 +35,13 @@ class Ema:
     The puzzle embeddings are excluded, as in the authors' code, which holds them in a buffer.
     """
 
-    def __init__(self, model: nn.Module, config: EmaConfig):
-        assert config.decay is not None
-        self.decay, self.warmup = config.decay, config.warmup
+    def __init__(self, model: nn.Module):
         self._source = {n: p.detach() for n, p in model.named_parameters() if not n.startswith("puzzle_embedding")}
         self._average = {name: weight.clone() for name, weight in self._source.items()}
 
-    def rate(self, step: int) -> float:
-        """1 − r after optimizer step `step` (counted from 1)."""
-        return 1 - (min(self.decay, (1 + step) / (10 + step)) if self.warmup else self.decay)
-
     @torch.no_grad()
     def update(self, rate: float | Tensor) -> None:
-        """Move the averages towards the weights by the factor `rate`."""
+        """Move the averages towards the weights by the factor `rate` = 1 − r."""
         weights = [rate] * len(self._average) if isinstance(rate, Tensor) else rate
         torch._foreach_lerp_([*self._average.values()], [*self._source.values()], weights)
 

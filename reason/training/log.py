@@ -18,7 +18,7 @@ from reason.errors import ConfigError
 from reason.models.base import IGNORE, correct
 from reason.nn.dtypes import widest_float
 from reason.plugins import installed
-from reason.rollout import Carry, Unroll
+from reason.rollout import Carry, SupervisionStep
 from reason.training.device import peak_memory
 from reason.training.world import World
 
@@ -110,14 +110,14 @@ class Meters:
 
     @torch.no_grad()
     def add(
-        self, unroll: Unroll, carry: Carry, terms: Mapping[str, Tensor], weights: Mapping[str, float | Tensor]
+        self, step: SupervisionStep, carry: Carry, terms: Mapping[str, Tensor], weights: Mapping[str, float | Tensor]
     ) -> None:
         """Count one supervision step; accuracy is that of rows that have just halted."""
-        right, exact = correct(unroll.readouts[-1].logits.argmax(-1), unroll.batch.labels)
-        scored = (unroll.batch.labels != IGNORE).sum(-1).clamp(min=1)
-        done = carry.halted & unroll.active
+        right, exact = correct(step.readouts[-1].logits.argmax(-1), step.batch.labels)
+        scored = (step.batch.labels != IGNORE).sum(-1).clamp(min=1)
+        done = carry.halted & step.active
         self._sum("steps", 1)
-        self._sum("loops", len(unroll.states))
+        self._sum("loops", len(step.states))
         self._sum("finished", done.sum())
         self._sum("exact", (done & exact).sum())
         self._sum("cell", (done * right.sum(-1) / scored).sum())

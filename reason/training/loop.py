@@ -1,9 +1,10 @@
 """The training loop: a config, a model and puzzle sets become a trained run.
 
-    once            `Trainer`: optimizer, average, balancer, and for each set a stream of puzzles and a carry of rows
-    every step      `optimizer_step`: N_grad supervision steps, the mean of their gradients, one update
-    every few steps `train`: a log line, a validation, a checkpoint, until the last step, a limit or a signal
-`reason.runs.build` first checks sets and resolves `auto`. `reason.training.state` defines a checkpoint's content.
+    once             `Trainer`: optimizer, average, balancer, and for each set a stream of puzzles and a carry of rows
+    every step       `optimizer_step`: N_grad times `supervision_step`, then one update with the mean of the gradients
+    every few steps  `train`: a log line, a validation, a checkpoint, until the last step, a limit or a signal
+
+`reason.runs.build` first checks the sets and resolves `auto`. `reason.training.state` defines a checkpoint's content.
 """
 
 from __future__ import annotations
@@ -41,13 +42,21 @@ if TYPE_CHECKING:
     from reason.evaluation.monitor import SplitMonitor
 
 
-class Supervision(NamedTuple):
-    """The plan of a supervision step, made on the host."""
+class StepPlan(NamedTuple):
+    """What a supervision step does, as far as the host decides it."""
 
-    set_index: int  # supervision step i is on set i mod n
-    begins: bool  # true at the first step of a loader batch
+    set_index: int  # supervision step i trains on set i mod n
+    new_loader_batch: bool
     loops: int  # T
-    measured: bool  # true if the balancer measures gradients
+    measure_gradients: bool  # by the balancer
+
+
+class StepScalars(NamedTuple):
+    """The scheduled numbers of an optimizer step. A captured step keeps them on the device."""
+
+    lr_factor: float | Tensor
+    ema_rate: float | Tensor
+    loss_weights: Mapping[str, float | Tensor]  # of each term that is evaluated now; a balancer has its own λ
 
 
 class Trainer:
@@ -63,9 +72,18 @@ class Trainer:
         world: World | None = None,
         reasons: list[str] | None = None,
     ):
-        """`reasons`: the resolution of each `auto`. All processes draw the same puzzles, and each takes its rows."""
-        self.config, self.run, self.data, self.monitor, self.reasons = config, run, data, monitor, reasons or []
-        self.world, self.device, self.model = world or World(), data.device, model.to(data.device)
+        """Start at step 0. `reasons` says how each `auto` was resolved.
+
+        All processes draw the same puzzles, and each takes its rows.
+        """
+        self.config = config
+        self.run = run
+        self.data = data
+        self.monitor = monitor
+        self.reasons = reasons or []
+        self.world = world or World()
+        self.device = data.device
+        self.model = model.to(data.device)
         draw_apart(config.seed, self.world)
         training, rollout = config.training, config.rollout
         accelerate(model, config.model, dtypes(training.precision, self.device), self.device)
@@ -74,8 +92,9 @@ class Trainer:
 
         # One stream of puzzles and one carry for each set. All rows start halted, so the first step replaces these
         # copies of example 0.
+        _, data_seed = seeds(config.seed)
         self.samplers = [
-            Sampler(part, training.batch_size, seeds(config.seed)[1] + number, config.data.augment, config.data.hints)
+            Sampler(part, training.batch_size, data_seed + number, config.data.augment, config.data.hints)
             for number, part in enumerate(data.parts)
         ]
         first = torch.zeros(training.batch_size // self.world.size, dtype=torch.int64, device=self.device)
@@ -83,7 +102,7 @@ class Trainer:
 
         self.scaling = LossScaling(self.device, model.products or model.dtype)
         self.optimizers = Optimizers(model, config.optimizer, self.scaling)
-        self.ema = None if config.ema.decay is None else Ema(model, config.ema)
+        self.ema = None if config.ema.decay is None else Ema(model)
         balanced = config.balance.kind == "alg-grad-norm"  # else λ = loss.weights
         self.balancer = AlgGradNorm(config, self.device) if balanced else None
 
@@ -99,55 +118,64 @@ class Trainer:
         if training.compile == "graph":
             self.run_step = extension("graph", "capture").Captured(self)
 
-    def optimizer_step(self) -> Tensor:
-        """Take N_grad supervision steps, update once with the mean of their gradients, and return the gradient norm."""
-        config, model, numbers = self.config, self.model, self.numbers()
-        if config.optimizer.freezes(self.step, config.training.steps):
-            model.freeze_embedding()
-        # The terms to evaluate; λ comes from `numbers`, which a captured step keeps on the device.
-        names = list(config.loss.weights_at(self.step, config.training.steps))
-        weights = self.balancer.weights(names) if self.balancer else {name: numbers[name] for name in names}
-        for set_index, begins, loops, measured in self.supervisions():
+    def optimizer_step(self, scalars: StepScalars | None = None) -> Tensor:
+        """Take N_grad supervision steps, update once with the mean of their gradients, and return the gradient norm.
+
+        `scalars` are those of this step (`Trainer.scalars`) unless they are given.
+        """
+        scalars = scalars or self.scalars()
+        if self.config.optimizer.freezes(self.step, self.config.training.steps):
+            self.model.freeze_embedding()
+        weights = self.balancer.weights(scalars.loss_weights) if self.balancer else scalars.loss_weights
+        for plan in self.step_plans():
             # The balancer measures in eager mode. With gradient checkpointing the backward pass repeats forward calls,
             # and these must save the same tensors as the first calls did: so the whole measured step is eager.
-            with torch.compiler.set_stance("force_eager") if measured else contextlib.nullcontext():
-                carry, draw = self.carries[set_index], partial(self.draw, set_index)
-                carry, unroll = supervise(model, carry, draw, config.rollout, loops, begins)
-                terms = evaluate_terms(unroll, config.loss, weights)
-                if measured and self.balancer is not None:
-                    scale = self.scaling.factor(self.device)
-                    gradient = partial(unscaled_gradient, weights=model.balance_weights(), scale=scale)
-                    self.balancer.update(self.step, terms, gradient, self.world.mean)
-                self.scaling.scale(weighted_sum(terms, weights) / config.rollout.grad_steps).backward()
-            self.carries[set_index] = carry
-            self.meters.add(unroll, carry, terms, weights)
-        self.world.average_gradients(model.parameters())
-        norm = self.optimizers.step(numbers["optimizer.lr"])
+            with torch.compiler.set_stance("force_eager") if plan.measure_gradients else contextlib.nullcontext():
+                self.supervision_step(plan, weights)
+        self.world.average_gradients(self.model.parameters())
+        norm = self.optimizers.step(scalars.lr_factor)
         if not self.scaling.enabled:  # loss scaling skips a step whose gradient is infinite
             self.meters.spoiled |= ~norm.isfinite()
         if self.ema is not None:
-            self.ema.update(numbers["ema.decay"])
-        self.index, self.step = self.index + config.rollout.grad_steps, self.step + 1
+            self.ema.update(scalars.ema_rate)
+        self.index += self.config.rollout.grad_steps
+        self.step += 1
         return norm
 
-    def supervisions(self) -> Iterator[Supervision]:
-        """Yield the supervision steps of the next optimizer step."""
-        rollout, sets = self.config.rollout, len(self.carries)
-        for number in range(self.index, self.index + rollout.grad_steps):
-            index, set_index = divmod(number, sets)
-            loops = rollout.loops.draw(self.config.seed, number, self.step)
-            measured = self.balancer is not None and self.balancer.measures(number, sets)
-            yield Supervision(set_index, index % rollout.accum_steps == 0, loops, measured)
+    def scalars(self) -> StepScalars:
+        """Return the scalars of the next optimizer step."""
+        config, steps = self.config, self.config.training.steps
+        return StepScalars(
+            lr_factor=config.optimizer.schedule.factor(self.step, steps),
+            ema_rate=config.ema.rate(self.step + 1),
+            loss_weights=config.loss.weights_at(self.step, steps),
+        )
 
-    def numbers(self) -> Mapping[str, float | Tensor]:
-        """Return the scalars of the next step: learning-rate factor, EMA rate, and λ (without a balancer)."""
-        config, step = self.config, self.step
-        numbers: dict[str, float | Tensor] = {}
-        if self.balancer is None:
-            numbers |= dict.fromkeys(config.loss.present, 0.0) | config.loss.weights_at(step, config.training.steps)
-        if self.ema is not None:
-            numbers["ema.decay"] = self.ema.rate(step + 1)
-        return numbers | {"optimizer.lr": config.optimizer.schedule.factor(step, config.training.steps)}
+    def step_plans(self) -> Iterator[StepPlan]:
+        """Yield the plans of the supervision steps of the next optimizer step."""
+        rollout, sets = self.config.rollout, len(self.carries)
+        for index in range(self.index, self.index + rollout.grad_steps):
+            index_in_set, set_index = divmod(index, sets)
+            yield StepPlan(
+                set_index,
+                new_loader_batch=index_in_set % rollout.accum_steps == 0,
+                loops=rollout.loops.draw(self.config.seed, index, self.step),  # class: `ROLLOUT_SECTIONS["loops"]`
+                measure_gradients=self.balancer is not None and self.balancer.is_update_step(index, sets),
+            )
+
+    def supervision_step(self, plan: StepPlan, weights: Mapping[str, float | Tensor]) -> None:
+        """Take a supervision step of a set's rows, and add the gradient of its loss, divided by N_grad."""
+        carry, draw = self.carries[plan.set_index], partial(self.draw, plan.set_index)
+        carry, step = supervise(self.model, carry, draw, self.config.rollout, plan.loops, plan.new_loader_batch)
+        terms = evaluate_terms(step, self.config.loss, weights)
+        if plan.measure_gradients and self.balancer is not None:
+            scale = self.scaling.factor(self.device)
+            gradient = partial(unscaled_gradient, weights=self.model.balance_weights(), scale=scale)
+            self.balancer.update(self.step, terms, gradient, self.world.mean)
+        loss = weighted_sum(terms, weights) / self.config.rollout.grad_steps
+        self.scaling.scale(loss).backward()
+        self.carries[plan.set_index] = carry
+        self.meters.add(step, carry, terms, weights)
 
     def draw(self, set_index: int) -> Batch:
         """Return this process's rows of the next batch of a set."""

@@ -105,7 +105,8 @@ def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
         c = {name: own(value, trainer.device) for name, value in carry.items()}
         shape = trainer.data.parts[set_index].shape
         batch, loader = (Batch(*c[part])._replace(shape=shape) for part in ("batch", "loader"))
-        trainer.carries[set_index] = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader)
+        offset = c.get("offset", (-c["steps"]).clamp(min=0))  # an older checkpoint holds it as negative steps
+        trainer.carries[set_index] = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader, offset)
     restore_random_states(held["random"], trainer.device, trainer.world)
 
 

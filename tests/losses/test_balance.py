@@ -16,7 +16,7 @@ from torch import nn
 from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.losses import LossConfig, LossWeights
-from reason.losses.balance import AlgGradNorm, BalanceConfig, measured
+from reason.losses.balance import AlgGradNorm, BalanceConfig, is_measured
 from reason.settings.schedules import ScheduleConfig
 from reason.training.log import read_metrics
 from reason.training.optim import unscaled_gradient
@@ -120,7 +120,7 @@ def test_the_reference_is_reset(every, blend, course):
 def test_every_m_is_measured_equally_often(window, supervision_steps):
     """One step of each window; over lcm(window, N_super) windows each m = 1 … N_super as often as any other."""
     windows = math.lcm(window, supervision_steps)
-    chosen = [index for index in range(windows * window) if measured(index, window, supervision_steps)]
+    chosen = [index for index in range(windows * window) if is_measured(index, window, supervision_steps)]
     assert [index // window for index in chosen] == list(range(windows))
     seen = Counter(index % supervision_steps + 1 for index in chosen)
     assert seen == dict.fromkeys(range(1, supervision_steps + 1), windows // supervision_steps)

@@ -20,7 +20,7 @@ from reason.losses.stability import rh_stable_z, rh_unstable_x
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.models.base import IGNORE, Batch, Readout
 from reason.models.recursive import RecursiveState
-from reason.rollout import Unroll
+from reason.rollout import SupervisionStep
 
 LIKELIHOODS = ["softmax", "stablemax", "stablemax3", "stablemax5"]
 
@@ -31,7 +31,7 @@ def of_logits(logits, labels, active=None, **more):
     active = torch.ones(rows, dtype=torch.bool) if active is None else active
     batch = Batch(labels, labels, torch.zeros(rows, dtype=torch.long))
     last = more.pop("last", torch.zeros(rows, dtype=torch.bool))
-    return Unroll(None, batch, None, (), (readout,), active, last, **more)
+    return SupervisionStep(None, batch, None, (), (readout,), active, last, **more)
 
 
 def sample(rows=3, cells=5, tokens=4):
@@ -126,7 +126,7 @@ def unrolled(model, rows=3, active=None, tokens=None):
     state = model.step(model.initial_state(x), x)
     everyone = torch.ones(rows, dtype=torch.bool)
     active = everyone if active is None else active
-    return Unroll(model, batch, x, (state,), (model.readout(state, x),), active, ~everyone)
+    return SupervisionStep(model, batch, x, (state,), (model.readout(state, x),), active, ~everyone)
 
 
 def naive_network(model, h):

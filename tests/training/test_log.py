@@ -11,7 +11,7 @@ from test_loop import everything, untimed
 from reason.config.overrides import override
 from reason.data import PuzzleData
 from reason.models.base import IGNORE, Batch, Readout
-from reason.rollout import Carry, Unroll
+from reason.rollout import Carry, SupervisionStep
 from reason.runs.directory import load_run
 from reason.runs.results import training_curve
 from reason.training import checkpoint
@@ -26,9 +26,9 @@ def step(answers, labels, halted, active, m):
     batch = Batch(truth, truth, torch.zeros(len(labels), dtype=torch.long))
     readout = Readout(torch.nn.functional.one_hot(torch.tensor(answers), 4).float())
     none = torch.zeros(len(labels), dtype=torch.bool)
-    unroll = Unroll(None, batch, None, ((), ()), (readout,), torch.tensor(active), none)
+    seen = SupervisionStep(None, batch, None, ((), ()), (readout,), torch.tensor(active), none)
     taken = torch.tensor(m, dtype=torch.int32)
-    return unroll, Carry(batch, (), taken, torch.tensor(halted), batch)
+    return seen, Carry(batch, (), taken, torch.tensor(halted), batch, 0 * taken)
 
 
 def test_accuracy_is_that_of_rows_that_have_just_halted():

@@ -222,16 +222,16 @@ def test_the_fused_package_moves_the_weights_where_it_may(settings, fused, monke
 @pytest.mark.parametrize("ramp", [False, True])
 def test_ema(ramp: bool) -> None:
     net = model()
-    average = Ema(net, EmaConfig(decay=0.9, warmup=ramp))
+    average, config = Ema(net), EmaConfig(decay=0.9, warmup=ramp)
     expected = net.head.weight.detach().clone()
     for step in range(1, 30):
         with torch.no_grad():
             net.head.weight.add_(torch.randn_like(net.head.weight))
-        average.update(average.rate(step))
+        average.update(config.rate(step))
         rate = min(0.9, (1 + step) / (10 + step)) if ramp else 0.9
         expected = rate * expected + (1 - rate) * net.head.weight.detach()
     torch.testing.assert_close(average.state_dict()["head.weight"], expected)
     assert "puzzle_embedding.weight" not in average.state_dict()  # the authors evaluate the table itself
-    other = Ema(model(), EmaConfig(decay=0.9))
+    other = Ema(model())
     other.load_state_dict(average.state_dict())
     torch.testing.assert_close(other.state_dict()["head.weight"], expected)

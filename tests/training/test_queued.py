@@ -120,17 +120,17 @@ def hold_one_queue(config, steps=7, queued=True):
         with torch.device(DEVICE):
             trainer = build_trainer(config, Path("no-run"), data)
         captured = capture.Captured(trainer, lambda step: step)
-        trainer.numbers = trainer.numbers if queued else captured.host_numbers
         seen = {}
         again = 0
         for step in range(steps):
             at, queue = capture.form_of(trainer), Queue()
-            captured.prepare(at)
-            if step < 2 or any(supervision.measured for supervision in at.supervisions):
-                trainer.optimizer_step()
+            scalars, _ = captured.prepare(at)
+            scalars = scalars if queued else trainer.scalars()
+            if step < 2 or any(plan.measure_gradients for plan in at.plans):
+                trainer.optimizer_step(scalars)
                 continue
             with queue:
-                trainer.optimizer_step()
+                trainer.optimizer_step(scalars)
             again += at in seen
             for now, before in zip(queue.operators, seen.setdefault(at, queue.operators), strict=True):
                 assert now == before

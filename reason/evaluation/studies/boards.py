@@ -12,7 +12,7 @@ import torch
 from reason.data import IDENTITY, Symmetries
 from reason.evaluation.evaluator import Columns, Consumer
 from reason.models.base import Batch, Reasoner, State
-from reason.rollout import Clues, exact_logit, unroll
+from reason.rollout import Unroller, exact_logit, unroll
 from reason.settings.rollout import Halting
 
 
@@ -32,18 +32,18 @@ def answers_by_step(
     start: Callable[[State], State] | None = None,
     symmetries: Symmetries = IDENTITY,
     until: Callable[[np.ndarray], np.ndarray] | None = None,
-    clues: Callable[[torch.Tensor], Clues | None] = lambda questions: None,
+    unroller: Callable[[torch.Tensor], Unroller] = lambda questions: unroll,
 ) -> list[StepAnswers]:
     """Run a batch for `steps` supervision steps from its initial state, which `start` may change.
 
     `symmetries` transform the input of each row; the answers are mapped back. `until` maps answers (B, S) to (B,)
-    bool, whether each is accepted; the first step with an accepted answer is the last. `clues` adds clues to the
-    transformed questions (B, S) between steps.
+    bool, whether each is accepted; the first step with an accepted answer is the last. `unroller` maps the
+    transformed questions (B, S) to the function that takes the steps.
     """
     model.eval()
     batch = batch._replace(inputs=symmetries.apply(batch.inputs))
     answers, heads = [], []
-    for record in unroll(model, batch, steps, start=start, clues=clues(batch.inputs)):
+    for record in unroller(batch.inputs)(model, batch, steps, start):
         answers.append(symmetries.undo(record.answer))
         q = exact_logit(record.readout, halting)
         if q is not None:
@@ -80,8 +80,8 @@ class Boards(Consumer):
         solved, failed = examples_of(seen["exact"], SHOWN)
         examples = evaluator.examples[solved + failed]
         batch, start = evaluator.data.take(examples), evaluator.start(examples)
-        clues = partial(evaluator.clues, rows=examples)
-        found = answers_by_step(evaluator.model, batch, evaluator.steps, evaluator.halting, start, clues=clues)
+        unroller = partial(evaluator.unroller, rows=examples)
+        found = answers_by_step(evaluator.model, batch, evaluator.steps, evaluator.halting, start, unroller=unroller)
         board = puzzle.on_board(np.arange(batch.inputs.shape[1]))
         (rows, columns), shown = board.shape, board.ravel().tolist()
         by_puzzle = {

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from datasets_gen.puzzles import Puzzle
 from reason.losses.lm import Likelihood, probabilities
-from reason.rollout import StepRecord
+from reason.models.base import Batch, Context, Reasoner, State
+from reason.rollout import StepRecord, Unroller, select_state, unroll
 
 DECIDED = 0.99  # a cell whose likeliest token has this probability or more gets no clue
 TINY = 1e-9  # probabilities below count as this in a logarithm
 
 
 class Decimation:
-    """After every `every` steps the surest open cell of a puzzle becomes a clue: `clues` of `reason.rollout.unroll`.
+    """After every `every` steps the surest open cell of a puzzle becomes a clue, and the puzzle restarts (`unroll`).
 
     Of the cells whose likeliest token has a probability below `DECIDED`, the surest is the one whose distribution is
     farthest, by the Kullback-Leibler divergence, from the mean over the puzzle's open cells: if most cells are
@@ -45,31 +47,54 @@ class Decimation:
         self.open = self.still = ~given
         self.failures = self.given = questions.new_zeros(len(questions))  # given: clues since the last failure
 
-    @classmethod
-    def of(
-        cls, every: int, puzzle: Puzzle, questions: Tensor, likelihood: Likelihood, solved: Callable[[Tensor], Tensor]
-    ) -> Decimation:
-        """Make the rule for questions (B, S) of a family, which has the given cells."""
-        given = torch.from_numpy(puzzle.given(questions.cpu().numpy())).to(questions.device)
-        return cls(every, questions, given, likelihood, solved)
+    def unroll(
+        self,
+        model: Reasoner,
+        batch: Batch,
+        steps: int,
+        start: Callable[[State], State] | None = None,
+        stepper: Callable[[State, Context], State] | None = None,
+    ) -> Iterator[StepRecord]:
+        """Take `steps` steps as `reason.rollout.unroll` does, and add clues after every `every` of them.
 
-    def __call__(self, record: StepRecord) -> tuple[Tensor, Tensor] | None:
-        """The questions (B, S) with one more clue each, and the solved puzzles (B,); None: not after this step."""
-        if record.step % self.every:
-            return None
+        The solved puzzles keep their state; the others restart from their new question.
+        """
+        solved = torch.zeros_like(self.failures, dtype=torch.bool)
+        kept: State = None
+
+        def begin(fresh: State) -> State:
+            fresh = fresh if start is None else start(fresh)
+            return fresh if kept is None else select_state(solved, kept, fresh)
+
+        def move(state: State, context: Context) -> State:
+            return select_state(solved, state, (stepper or model.step)(state, context))
+
+        last: StepRecord | None = None
+        for taken in range(0, steps, self.every):
+            if last is not None:
+                kept = last.state
+                solved = self.add_clues(last)
+            question = batch._replace(inputs=self.inputs)
+            for record in unroll(model, question, min(self.every, steps - taken), begin, move):
+                last = replace(record, step=taken + record.step, batch=batch)
+                yield last
+
+    def add_clues(self, record: StepRecord) -> Tensor:
+        """Add a clue to the question of each unsolved puzzle, and return the solved ones (B,)."""
         done = self.solved(record.answer)
         new, token = self.clues(record.logits, self.still, (self.failures >> self.given.clamp(max=62)) & 1 > 0)
         new &= ~done[:, None]
         failed = ~done & ~new.any(1)
         self.inputs = torch.where(failed[:, None], self.questions, torch.where(new, token, self.inputs))
         self.still = torch.where(failed[:, None], self.open, self.still & ~new)
-        self.failures, self.given = self.failures + failed, (self.given + 1).masked_fill(failed, 0)
-        return self.inputs, done
+        self.failures = self.failures + failed
+        self.given = (self.given + 1).masked_fill(failed, 0)
+        return done
 
     def clues(self, logits: Tensor, still: Tensor, against: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, S) bool with at most one new clue a row, among the cells `still` (B, S) open; (B, S) their tokens.
+        """Return (B, S) bool, at most one new clue a row among the cells `still` (B, S) open, and tokens (B, S).
 
-        They are the likeliest tokens, and in the rows `against` (B,) the second likeliest.
+        The tokens are the likeliest ones, and in the rows `against` (B,) the second likeliest.
         """
         p = probabilities(logits, self.likelihood)  # (B, S, V)
         best_two, tokens = p.topk(2, dim=-1)  # (B, S, 2)
@@ -79,3 +104,11 @@ class Decimation:
         undecided = still & (sure < DECIDED)
         best = gain.masked_fill(~undecided, -torch.inf).argmax(1, keepdim=True)  # (B, 1)
         return torch.zeros_like(still).scatter(1, best, True) & undecided, token
+
+
+def unroller(
+    every: int, puzzle: Puzzle, questions: Tensor, likelihood: Likelihood, solved: Callable[[Tensor], Tensor]
+) -> Unroller:
+    """Return the `unroll` that adds clues to questions (B, S) of a family, which has the given cells."""
+    given = torch.from_numpy(puzzle.given(questions.cpu().numpy())).to(questions.device)
+    return Decimation(every, questions, given, likelihood, solved).unroll

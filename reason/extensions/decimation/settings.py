@@ -39,9 +39,9 @@ def search(settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int
         return None
     if puzzle is None:
         raise ConfigError("studies=decimation: the set is of no known family, so open cells are unknown; leave it out")
-    from reason.extensions.decimation.rule import Decimation  # torch only if it is needed
+    from reason.extensions.decimation.rule import unroller  # torch only if it is needed
 
-    return Search(ROUNDS * every, partial(Decimation.of, every))
+    return Search(ROUNDS * every, partial(unroller, every))
 
 
 STUDIES["decimation"] = Study(

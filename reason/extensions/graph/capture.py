@@ -2,8 +2,8 @@
 
 A step of a small network is some thousand kernels of a few microseconds, and the host needs longer to queue them than
 the GPU to run them. A CUDA graph queues them all by one call. It reads and writes the memory that it was captured
-with. So everything that a step replaces (carries, meters) is copied to the memory of the next replay, and the numbers
-that the host computes for a step (`Trainer.numbers`) are entries of one tensor.
+with. So everything that a step replaces (carries, meters) is copied to the memory of the next replay, and the scalars
+of a step (`Trainer.scalars`) are entries of one tensor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reason.rollout import Carry
 from reason.training.optim import AdamAtan2
 
 if TYPE_CHECKING:
-    from reason.training.loop import Supervision, Trainer
+    from reason.training.loop import StepPlan, StepScalars, Trainer
 
 Replay = Callable[[], Any]
 DEVICES = {"cuda"}  # whose steps can be captured
@@ -37,13 +37,13 @@ class Form(NamedTuple):
 
     frozen: bool  # is x̂ frozen?
     terms: tuple[str, ...]  # the loss terms that are evaluated
-    supervisions: tuple[Supervision, ...]  # N_grad
+    plans: tuple[StepPlan, ...]  # of the N_grad supervision steps
 
 
 def form_of(trainer: Trainer) -> Form:
-    """The form of a trainer's next optimizer step."""
+    """Return the form of a trainer's next optimizer step."""
     config, at = trainer.config, (trainer.step, trainer.config.training.steps)
-    return Form(config.optimizer.freezes(*at), tuple(config.loss.weights_at(*at)), tuple(trainer.supervisions()))
+    return Form(config.optimizer.freezes(*at), tuple(config.loss.weights_at(*at)), tuple(trainer.step_plans()))
 
 
 class CudaGraphs:
@@ -82,10 +82,9 @@ class Captured:
         # Values that a step replaces (carries, meters), in memory shared by all graphs. All else is written in place.
         self.carries: list[dict[str, Any]] = []
         self.sums: dict[str, Tensor] = {}
-        # The inputs of a step from the host: its numbers, and the groups of the puzzles that it draws.
-        self.host_numbers, trainer.numbers = trainer.numbers, lambda: self.numbers  # type: ignore[method-assign]
-        self.entries = torch.empty(len(self.host_numbers()), device=trainer.device)  # float32
-        self.numbers = dict(zip(self.host_numbers(), self.entries.unbind(), strict=True))
+        # The inputs of a step from the host: its scalars, and the groups of the puzzles that it draws.
+        self.terms = trainer.config.loss.present
+        self.entries = torch.empty(2 + len(self.terms), device=trainer.device)  # float32: the scalars
         self.host_groups = [sampler.groups for sampler in trainer.samplers]
         self.groups: Iterator[Tensor] = iter(())
         for sampler in trainer.samplers:
@@ -100,36 +99,44 @@ class Captured:
     def __call__(self) -> Tensor:
         """Run an optimizer step."""
         trainer, form = self.trainer, form_of(self.trainer)
-        groups = self.prepare(form)
+        scalars, groups = self.prepare(form)
         self.seen[form] += 1
-        if self.seen[form] <= EAGER or any(supervision.measured for supervision in form.supervisions):
-            return trainer.optimizer_step()
+        if self.seen[form] <= EAGER or any(plan.measure_gradients for plan in form.plans):
+            return trainer.optimizer_step(scalars)
         self._settle()
         at = trainer.step, trainer.index
         if form not in self.replays:
             places = [each.clone() for each in groups]
-            self.replays[form] = self.capture(partial(self._step, places)), places
+            self.replays[form] = self.capture(partial(self._step, scalars, places)), places
             trainer.step, trainer.index = at
         replay, places = self.replays[form]
         for place, drawn in zip(places, groups, strict=True):
             place.copy_(drawn)
         norm = replay()
-        trainer.step, trainer.index = at[0] + 1, at[1] + len(form.supervisions)
+        trainer.step, trainer.index = at[0] + 1, at[1] + len(form.plans)
         return norm
 
-    def prepare(self, form: Form) -> list[Tensor]:
-        """Put the numbers of the next step on the device; the groups (B,) of each batch that it draws."""
-        on_gpu = self.trainer.device.type == "cuda"  # without pinned memory its copy would wait
-        self.entries.copy_(torch.tensor([*self.host_numbers().values()], pin_memory=on_gpu), non_blocking=True)
-        every = self.trainer.config.rollout.carry == "persistent"  # else at the first step of a loader batch
-        groups = [self.host_groups[each.set_index]() for each in form.supervisions if every or each.begins]
+    def prepare(self, form: Form) -> tuple[StepScalars, list[Tensor]]:
+        """Return the scalars of the next step, on the device, and the groups (B,) of each batch that it draws."""
+        trainer = self.trainer
+        now = trainer.scalars()
+        values = [now.lr_factor, now.ema_rate, *(now.loss_weights.get(name, 0.0) for name in self.terms)]
+        on_gpu = trainer.device.type == "cuda"  # without pinned memory its copy would wait
+        self.entries.copy_(torch.tensor(values, pin_memory=on_gpu), non_blocking=True)
+        lr_factor, ema_rate, *weights = self.entries.unbind()
+        of_terms = dict(zip(self.terms, weights, strict=True))
+        scalars = now._replace(
+            lr_factor=lr_factor, ema_rate=ema_rate, loss_weights={name: of_terms[name] for name in form.terms}
+        )
+        every = trainer.config.rollout.carry == "persistent"  # else at the first step of a loader batch
+        groups = [self.host_groups[plan.set_index]() for plan in form.plans if every or plan.new_loader_batch]
         self.groups = iter(groups)
-        return groups
+        return scalars, groups
 
-    def _step(self, places: list[Tensor]) -> Tensor:
-        """The captured function: a step that draws its puzzles from the groups in `places`."""
+    def _step(self, scalars: StepScalars, places: list[Tensor]) -> Tensor:
+        """Take a step that draws its puzzles from the groups in `places`: the captured function."""
         self.groups = iter(places)
-        norm = self.trainer.optimizer_step()
+        norm = self.trainer.optimizer_step(scalars)
         self._settle()
         return norm
 

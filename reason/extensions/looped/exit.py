@@ -14,7 +14,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
 from reason.losses.lm import Likelihood, Reduction, cell_loss, reduced
 from reason.models.base import Readout
-from reason.rollout import Unroll
+from reason.rollout import SupervisionStep
 from reason.settings.base import Need
 
 if TYPE_CHECKING:
@@ -46,27 +46,27 @@ def exit_step(gates: Tensor, quantile: float) -> Tensor:
     return beyond.int().argmax(0) + 1
 
 
-def exit_loss(unroll: Unroll, likelihood: Likelihood, reduction: Reduction) -> Tensor:
+def exit_loss(step: SupervisionStep, likelihood: Likelihood, reduction: Reduction) -> Tensor:
     """Stage I, its first part: Σ_t p(t) L_t, the mean over labelled cells as in LM."""
-    p = log_exit_distribution(gates_of(unroll.readouts)).exp()
-    return reduced(unroll, (p * _losses(unroll, likelihood)).sum(0), reduction).float()
+    p = log_exit_distribution(gates_of(step.readouts)).exp()
+    return reduced(step, (p * _losses(step, likelihood)).sum(0), reduction).float()
 
 
-def exit_entropy(unroll: Unroll, reduction: Reduction) -> Tensor:
+def exit_entropy(step: SupervisionStep, reduction: Reduction) -> Tensor:
     """Stage I, its second part: −H(p) = Σ_t p(t) log p(t), to be weighted with β."""
-    log_p = log_exit_distribution(gates_of(unroll.readouts))
-    return reduced(unroll, (log_p.exp() * log_p).sum(0), reduction).float()
+    log_p = log_exit_distribution(gates_of(step.readouts))
+    return reduced(step, (log_p.exp() * log_p).sum(0), reduction).float()
 
 
-def exit_gate_loss(unroll: Unroll, likelihood: Likelihood, reduction: Reduction) -> Tensor:
+def exit_gate_loss(step: SupervisionStep, likelihood: Likelihood, reduction: Reduction) -> Tensor:
     """Stage II: BCE of continuing, 1 − λ_t, against w_t = σ(k(I_t − γ)), I_t = max(0, L_{t−1} − L_t), both detached.
 
     The mean over t = 2 … T − 1 (ours: at T one leaves in any case, and at t = 1 there is no loss before).
     """
-    gates, losses = gates_of(unroll.readouts)[1:-1], _losses(unroll, likelihood).detach()
+    gates, losses = gates_of(step.readouts)[1:-1], _losses(step, likelihood).detach()
     target = (SLOPE * ((losses[:-2] - losses[1:-1]).clamp(min=0) - THRESHOLD)).sigmoid()  # w
     each = binary_cross_entropy_with_logits(-gates, target.to(gates.dtype), reduction="none")
-    return reduced(unroll, each.sum(0) / max(1, len(each)), reduction).float()  # a random T may be below 3
+    return reduced(step, each.sum(0) / max(1, len(each)), reduction).float()  # a random T may be below 3
 
 
 def gates_of(readouts: tuple[Readout, ...] | list[Readout]) -> Tensor:
@@ -74,6 +74,6 @@ def gates_of(readouts: tuple[Readout, ...] | list[Readout]) -> Tensor:
     return torch.stack([readout.gate for readout in readouts if readout.gate is not None])
 
 
-def _losses(unroll: Unroll, likelihood: Likelihood) -> Tensor:
+def _losses(step: SupervisionStep, likelihood: Likelihood) -> Tensor:
     """The losses L_t of all cells, (T, B, S)."""
-    return torch.stack([cell_loss(readout.logits, unroll.batch.labels, likelihood) for readout in unroll.readouts])
+    return torch.stack([cell_loss(readout.logits, step.batch.labels, likelihood) for readout in step.readouts])

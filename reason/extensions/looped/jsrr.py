@@ -17,7 +17,7 @@ from reason.dynamics.integrate import normal_like
 from reason.dynamics.jacobian import jvp
 from reason.losses.equilibrium import maps
 from reason.nn.dtypes import at_least_float32
-from reason.rollout import Unroll
+from reason.rollout import SupervisionStep
 from reason.settings.base import BaseConfig, Need
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def constant_weights(config: Config) -> Iterator[Need]:
     yield Need(config.balance.kind == "fixed", "loss weights that no balancer moves", "balance.kind=fixed")
 
 
-def jsrr_loss(unroll: Unroll, rows: int | None, config: JsrrConfig) -> Tensor:
+def jsrr_loss(step: SupervisionStep, rows: int | None, config: JsrrConfig) -> Tensor:
     """Mean over active rows of ‖j‖² after n times j = J v, v = j/‖j‖ (STARS eq. 3, Algorithm 1), J at the last state.
 
     J belongs to one loop of a looped model, and to one H-cycle of a recursive one. v is a random unit vector of each
@@ -47,17 +47,17 @@ def jsrr_loss(unroll: Unroll, rows: int | None, config: JsrrConfig) -> Tensor:
     the map adds it. With n = 1 and random v this is a Frobenius estimate, E‖J v‖² = ‖J‖²_F/N over the N numbers of the
     map (S'·D of a state), not a spectral radius; with growing n it approaches |λ₁|² if a real eigenvalue dominates.
     """
-    last, few = unroll.states[-1], slice(0, rows)
+    last, few = step.states[-1], slice(0, rows)
     state = type(last)(*(at_least_float32(z.detach())[few] for z in last))
-    context = unroll.context.rows(few)
+    context = step.context.rows(few)
     mask = None if context.mask is None else at_least_float32(context.mask)
-    f, z = unroll.model.map_inside(state, replace(context, x=at_least_float32(context.x), mask=mask), "cycle")
+    f, z = step.model.map_inside(state, replace(context, x=at_least_float32(context.x), mask=mask), "cycle")
     v = _unit(normal_like(z))
     with torch.no_grad():
         for _ in range(config.iterations - 1):
             v = _unit(jvp(f, z, v))
     growth = _row_norm(jvp(f, z, v)).flatten()
-    return torch.where(unroll.active[few], growth.square(), 0.0).mean().float()
+    return torch.where(step.active[few], growth.square(), 0.0).mean().float()
 
 
 def _unit(j: Tensor) -> Tensor:
@@ -69,23 +69,23 @@ def _row_norm(z: Tensor) -> Tensor:
     return torch.linalg.vector_norm(z.flatten(1), dim=1).view(-1, *[1] * (z.ndim - 1))
 
 
-def l2_loss(unroll: Unroll) -> Tensor:
+def l2_loss(step: SupervisionStep) -> Tensor:
     """Mean over active rows and positions of ‖z_T − z_{T−1}‖₂ (STARS §4.3.2), over all parts of the state alike.
 
     Where T = 1, z_0 is the state that the step started from.
     """
-    before, after = (unroll.before, *unroll.states)[-2:]
+    before, after = (step.before, *step.states)[-2:]
     moves = [
         torch.linalg.vector_norm((b - a).float(), dim=-1).mean(-1)  # (B, S) -> (B,)
         for a, b in zip(before, after, strict=True)
     ]
-    return unroll.row_mean(torch.stack(moves).mean(0))
+    return step.row_mean(torch.stack(moves).mean(0))
 
 
-def norm_penalty(unroll: Unroll) -> Tensor:
+def norm_penalty(step: SupervisionStep) -> Tensor:
     """T⁻¹ Σ_t E‖h_t‖²_rms over the T states of the backward pass, ‖h‖²_rms = ‖h‖²/D of a token (blind spot §3).
 
     E is over active rows, tokens and, if a state has several parts, parts (ours).
     """
-    sizes = [z.float().square().mean(dim=(1, 2)) for state in unroll.states for z in state]  # each (B,)
-    return unroll.row_mean(torch.stack(sizes).mean(0))
+    sizes = [z.float().square().mean(dim=(1, 2)) for state in step.states for z in state]  # each (B,)
+    return step.row_mean(torch.stack(sizes).mean(0))

@@ -105,7 +105,7 @@ def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str)
         with LiveBytes() as seen:
             for part in range(min(2, rollout.grad_steps)):
                 carry = supervised(model, carry, rows, config, part, rollout.loops.most)
-        held = [*carry.batch[:3], *carry.state, carry.steps, carry.halted, *carry.loader[:3]]
+        held = [*carry.batch[:3], *carry.state, carry.steps, carry.halted, carry.offset, *carry.loader[:3]]
         between = sum({t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in held}.values())
         trained = [p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")]
         numbers = sum(p.numel() for p in trained)
@@ -121,13 +121,13 @@ def supervised(
     model: Reasoner, carry: Carry, rows: Callable[[], Batch], config: Config, part: int, loops: int
 ) -> Carry:
     """A supervision step forward and backward; the first of an optimizer step includes the balancer's measurement."""
-    carry, unroll = supervise(model, carry, rows, config.rollout, loops, part == 0)
-    terms = evaluate_terms(unroll, config.loss, config.loss.present)
+    carry, step = supervise(model, carry, rows, config.rollout, loops, part == 0)
+    terms = evaluate_terms(step, config.loss, config.loss.present)
     if part == 0 and config.balance.kind != "fixed":
         for term in terms.values():
             unscaled_gradient(term, model.balance_weights())
     loss = weighted_sum(terms, dict(config.loss.weights))
-    del unroll, terms
+    del step, terms
     loss.backward()
     return carry
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -45,9 +46,8 @@ class Dynamics(Consumer):
             rows = evaluator.examples[place : place + 1]
             batch, example = evaluator.data.take(rows), int(rows)
             with torch.no_grad():
-                start, rules = evaluator.start(rows), evaluator.rules
-                records = list(unroll(model, batch, evaluator.steps, rows, start=start, rules=rules))
-                last = records[-1]
+                records = list(unroll(model, batch, evaluator.steps, evaluator.start(rows)))
+                last = replace(records[-1], rows=rows, rules=evaluator.rules)
                 points = torch.cat([probes.joined(state) for state in (records[0].before, *(r.state for r in records))])
                 path, at = probes.trajectory(points, bool(last.exact)), (model, last.state, last.context)
                 # the pass computed in its own precision, and may say otherwise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from reason.models.states import mapped, random_like, residual, size_of_rows
 from reason.report.chart import Chart, legend, log_axis, shares_axis
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, share, wilson_interval
-from reason.rollout import StepRecord, exact_logit, unroll
+from reason.rollout import StepRecord, exact_logit
 from reason.training.generators import seeded
 
 Variation = Literal["initial", "symmetry", "noise"]
@@ -96,18 +97,17 @@ class Restarts(Consumer):
 
         own = evaluator.start(rows, number)  # of a model whose initial states are random normals anyway
         inputs = symmetries.apply(batch.inputs)
-        tried = unroll(
+        tried = evaluator.unroller(inputs, rows)(
             evaluator.model,
             batch._replace(inputs=inputs),
             self.steps,
-            rows,
             start=partial(random_like, normal=seeds.normal) if own is None and kind == "initial" else own,
             stepper=noisy if kind == "noise" else step,
-            clues=evaluator.clues(inputs, rows),
         )
         seed = int(np.random.default_rng(seeds.keys[0]).integers(2**62))  # of noise that the model draws itself
         with seeded(seed, rows.device):
-            return self._ending(deque(tried, maxlen=1).pop(), batch, symmetries)  # earlier states are freed
+            last = deque(tried, maxlen=1).pop()  # earlier states are freed
+            return self._ending(replace(last, rows=rows), batch, symmetries)
 
     def _ending(self, last: StepRecord, batch: Batch, symmetries: Symmetries) -> dict[str, np.ndarray]:
         """(B,) arrays of a restart's last step, its answer turned back to the puzzle as asked."""

@@ -16,7 +16,6 @@ from reason.evaluation.config import EvaluationConfig, search_of
 from reason.evaluation.evaluator import default_steps
 from reason.extensions.decimation.rule import DECIDED, Decimation
 from reason.models.base import Batch, Context, Readout, Reasoner, Shape
-from reason.rollout import unroll
 
 
 def chosen(logits, still):
@@ -76,7 +75,7 @@ def test_a_clue_settles_on_one_of_two_solutions_and_starts_its_puzzle_anew():
     batch = Batch(inputs, inputs, torch.zeros(2, dtype=torch.long))
     answers, taken = [], []
     rule = Decimation(2, inputs, inputs > 0, "softmax", lambda answers: answers[:, 0] == answers[:, 1])
-    for record in unroll(model, batch, 6, clues=rule):
+    for record in rule.unroll(model, batch, 6):
         answers.append(record.answer.tolist())
         taken.append(record.state.z.flatten().tolist())
         assert torch.equal(record.batch.inputs, inputs)
@@ -103,7 +102,7 @@ def test_failures_try_every_combination_of_clues():
     right = torch.tensor([[1, 2, 2], [1, 1, 1], [0, 0, 0]])
     batch = Batch(inputs, inputs, torch.zeros(3, dtype=torch.long))
     rule = Decimation(1, inputs, inputs > 0, "softmax", lambda answers: (answers == right).all(1))
-    answers = torch.stack([record.answer for record in unroll(model, batch, 40, clues=rule)])
+    answers = torch.stack([record.answer for record in rule.unroll(model, batch, 40)])
     combinations = [[1 + (n >> i & 1) for i in range(3)] for n in range(8)]
     ends = answers[3::4].transpose(0, 1).tolist()  # three clues, then the failure is seen
     assert ends[2][:8] == combinations

@@ -15,7 +15,7 @@ from reason.extensions.looped.exit import exit_entropy, exit_gate_loss, exit_los
 from reason.extensions.looped.model import LoopedConfig
 from reason.models import build_model
 from reason.models.base import IGNORE, Batch, Readout, Shape
-from reason.rollout import Unroll
+from reason.rollout import SupervisionStep
 
 T, B, S, V = 4, 3, 5, 6
 LABELS = torch.tensor([[1, 2, IGNORE, 3, 0], [IGNORE, IGNORE, 4, 1, 2], [0, 0, 1, 5, 5]])
@@ -26,7 +26,7 @@ def unrolled(active=None):
     readouts = tuple(Readout(2 * a, gate=b) for a, b in zip(logits, gates, strict=True))
     batch = Batch(LABELS, LABELS, torch.zeros(B, dtype=torch.long))
     active = torch.ones(B, dtype=torch.bool) if active is None else active
-    return Unroll(None, batch, None, (), readouts, active, torch.ones(B, dtype=torch.bool))
+    return SupervisionStep(None, batch, None, (), readouts, active, torch.ones(B, dtype=torch.bool))
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -120,7 +121,8 @@ def blind_spot(
     rows, rules: see `StepRecord`.
     """
     with torch.no_grad():
-        records = list(unroll(precise(model), batch, max(loops, far), rows, rules=rules))
+        taken = unroll(precise(model), batch, max(loops, far))
+        records = [replace(record, rows=rows, rules=rules) for record in taken]
     by_loop = []
     for record in records:
         r, g = radial_gradient(record, likelihood)
