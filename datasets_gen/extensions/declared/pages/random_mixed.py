@@ -8,7 +8,7 @@ from datasets_gen.extensions.declared.kinds import of_kinds
 
 
 class RandomMixed(Declared):
-    """Random constraints over 18 cells of five values: products, maxima, counts of comparisons, tables, cases."""
+    """Random constraints over 18 cells of five values: products, maxima, counts of comparisons, alternatives."""
 
     name = "random-mixed"
     grid, values = (3, 6), "12345"
@@ -38,16 +38,13 @@ class RandomMixed(Declared):
             chosen, digits = some(3, 5)
             return cp.sum([a < b for a, b in pairwise(chosen)]) == int((digits[:-1] < digits[1:]).sum())
 
-        def table(some):
-            chosen, digits = some(2, 3)
-            rows = rng.integers(1, 6, (4, len(chosen))).tolist()
-            return cp.Table(chosen, [*rows, digits.tolist()])
+        def either(some):
+            (a, b, c, d), (one, two, three, four) = some(4, 4)
+            return (a < b) | (c < d) if one < two or three < four else None
 
-        def case(some):
-            chosen, digits = some(2, 3)
-            wanted = rng.integers(1, 6, len(chosen))
-            wanted[0] = digits[0]  # one case holds
-            return cp.any([cell == int(value) for cell, value in zip(chosen, wanted, strict=True)])
+        def together(some):
+            (a, b, c, d), (one, two, three, four) = some(4, 4)
+            return (a == b).implies(c < d) if one != two or three < four else None
 
-        kinds = [product, highest, lowest, exceeded, rising, table, case]
+        kinds = [product, highest, lowest, exceeded, rising, either, together]
         return of_kinds(x, rng, answer, kinds, 3)
