@@ -16,13 +16,16 @@ from reason.cli import main
 from reason.config.overrides import override, read_config
 from reason.errors import ConfigError
 from reason.evaluation import suite
+from reason.evaluation.evaluator import Evaluator
 from reason.extensions.ablation.command import work
 from reason.losses import TERMS, Term
 from reason.models import FAMILIES, build_model
 from reason.models.base import Shape
 from reason.models.mixing import MIXERS
+from reason.nn.geometry import Geometry
 from reason.plugins import ADD_IMPORT
 from reason.presets.tables import BASES
+from reason.rollout import StepRecord, Unroll
 from reason.settings.base import Need
 from reason.training.log import read_metrics
 
@@ -98,6 +101,20 @@ def test_a_plain_module_trains_resumes_evaluates_and_solves(here, sudoku_4x4):
         plugins.IMPORTED.clear()
         more = [] if name == "Mine" else ["--import", f"{name.lower()}.py"]
         refusal(["train", "sudoku-4x4", f"data={sudoku_4x4}", *SHORT, f"model.kind={name}", *more], told)
+
+
+def test_attributes_that_the_page_lists_exist():
+    owners = {"**The geometry** has": Geometry, "The evaluator has": Evaluator, "A record has": StepRecord,
+              "| field of `Unroll` |": Unroll}  # fmt: skip
+    for words, owner in owners.items():
+        listed = re.split(r"\n- |\n\n", PAGE.split(words)[1])[0]
+        if "|---|" in listed:
+            listed = "".join(re.findall(r"^\| (.*?) \|", listed, re.MULTILINE))
+        for _ in range(2):  # remarks in parentheses may hold a shape in parentheses
+            listed = re.sub(r" ?\([^()]*\)", "", listed)
+        names = set(re.findall(r"`(\w+)`", listed))
+        assert len(names) > 2
+        assert names <= {*dir(owner), *owner.__annotations__}, words
 
 
 @pytest.mark.parametrize(("changes", "words"), [

@@ -37,7 +37,7 @@ DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer chang
   reason solve maze maze.txt                                    a drawing in a file, of any size
   reason solve runs/any puzzle.txt data=sums.py                 by the rules that a file declares (preset any)
   reason solve addition 123+456                                 a sum; § ends the answer
-  reason solve runs/text "The beginning" --temperature 0.8      a text that goes on
+  reason solve runs/text "The beginning" --temperature 0.8      a continued text
   reason solve runs/first puzzle.txt steps=32 --gif puzzle.gif  a run of yours
   cat puzzle.txt | reason solve runs/first - --json
   reason solve sudoku puzzles.csv --output answers.csv          a file of puzzles: one a line, or a column `question`

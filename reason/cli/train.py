@@ -101,7 +101,7 @@ def _farewell(trainer: Trainer, outcome: Outcome) -> str:
     if outcome.stopped_by is None:
         best = "" if trainer.best is None else f", best at step {trainer.best.step} (exact {trainer.best.exact:.1%})"
         return f"trained {outcome.step} steps{best}; next: python evaluate.py {quoted(trainer.run)}{_imports()}"
-    return f"stopped by {outcome.stopped_by} at step {outcome.step}, saved; go on with: {_resume_line(trainer.run)}"
+    return f"stopped by {outcome.stopped_by} at step {outcome.step}, saved; resume with: {_resume_line(trainer.run)}"
 
 
 def _resume_line(run: Path) -> str:
@@ -120,7 +120,7 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
     chosen = preset(words[0])
     run = pairs.pop("run", None)
     if run and is_archive(run):
-        raise ConfigError(f"run={run} is an archive's name: type --resume to go on with it, or another run=DIR")
+        raise ConfigError(f"run={run} is an archive's name: type --resume to continue it, or another run=DIR")
     asked = override(chosen.config(), pairs)
     for line in idle_lines(dict(pairs), asked.idle, "this training"):
         print(line)
@@ -130,7 +130,7 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
 def _restarted(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:
     trainer = _resumed(words, {"run": pairs["run"]}, held)  # with all the settings of the first attempt
     if trainer.world.first:
-        print(f"{trainer.run} goes on at step {trainer.step}, with the settings in its config.json")
+        print(f"{trainer.run} continues at step {trainer.step}, with the settings in its config.json")
     return trainer
 
 

@@ -20,7 +20,7 @@ from reason.training.optim import OptimizerConfig
 
 load_parts("settings")
 
-HEADS = {"q_halt": "a halting head (q_halt)", "q_continue": "a value of going on (q_continue)"}
+HEADS = {"q_halt": "a halting head (q_halt)", "q_continue": "a continue value (q_continue)"}
 
 
 class Config(BaseConfig):

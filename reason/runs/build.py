@@ -80,7 +80,7 @@ def resume(run: Path, changes: Changes, held: contextlib.ExitStack) -> Trainer:
     fixed = [key for key in changes if not has_mark(key, Mark.RESUMABLE)]
     if fixed:
         raise ConfigError(
-            f"--resume goes on with the run's own config; leave out {', '.join(fixed)} (what may change: "
+            f"--resume uses the config of the run; leave out {', '.join(fixed)} (what may change: "
             f"{', '.join(key for key in keys_of(Mark.RESUMABLE) if key != 'name')}), or begin another run from its "
             f"weights: init_from={quoted(run)}"
         )
@@ -125,7 +125,7 @@ def _newest(run: Path, world: World) -> Path | None:
     if folder is None and read_metrics(run):  # written after the first checkpoint
         raise ConfigError(f"{run} has been trained and its checkpoints are gone; put {run / 'checkpoints'} back")
     if folder is not None and "optimizer" not in saved_state(folder):
-        raise ConfigError(f"{folder} holds weights but no training to go on with (imported); it can be evaluated")
+        raise ConfigError(f"{folder} holds weights but no training state to resume (imported); it can be evaluated")
     return folder
 
 

@@ -123,7 +123,7 @@ def _write_record(run: Path, record: dict[str, Any]) -> None:
 def refuse_existing(run: Path) -> None:
     """Raise ConfigError if `run` holds a run; one that failed before its first checkpoint may start again."""
     if checkpoints(run) or read_metrics(run):
-        raise ConfigError(f"{run} already holds a run: type --resume to go on with it, or another run=DIR")
+        raise ConfigError(f"{run} already holds a run: type --resume to continue it, or another run=DIR")
     if run.exists() and not run.is_dir():
         raise ConfigError(f"{run} is a file; name a folder with run=DIR")
 

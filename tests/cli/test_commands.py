@@ -85,7 +85,7 @@ def test_bad_input(words, said, here):
 def test_a_folder_that_holds_a_run_is_not_overwritten(half, sudoku_4x4):
     words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", *NARROW, "run=half", "seed=3"]
     before = (half / "config.json").read_bytes()
-    refusal(words, "half already holds a run: type --resume to go on with it, or another run=DIR")
+    refusal(words, "half already holds a run: type --resume to continue it, or another run=DIR")
     assert (half / "config.json").read_bytes() == before
     (half / "config.json").unlink()
     refusal(words, "already holds a run")

@@ -51,7 +51,7 @@ def test_a_full_disk_names_what_is_safe(error, said, half, monkeypatch):
 def test_what_changed_when_training_went_on_stays_so(half, sudoku_4x4, here):
     shutil.copytree(sudoku_4x4, here / "moved")
     moved = [*RESUME, f"data={here / 'moved'}", "--max-steps", "3"]
-    output(moved, "go on with: python train.py run=half --resume")
+    output(moved, "resume with: python train.py run=half --resume")
     assert read_config(half / "config.json").data.directory == str(here / "moved")
     shutil.copytree(half, here / "other")
     assert main(["train", "run=half", "data=nowhere", "--resume"]) == 1

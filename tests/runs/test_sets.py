@@ -1,4 +1,4 @@
-"""What a config says of the data is what the trainer draws; a run goes on with the set that it was started with."""
+"""What a config says of the data is what the trainer draws; a run continues with the set that it was started with."""
 
 import json
 import shlex

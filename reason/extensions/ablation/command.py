@@ -110,7 +110,7 @@ def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: i
         failed = work_through(ablation, cells, jobs, time.monotonic() + 60 * minutes, stop)
     _summarize(folder, ablation, cells)
     if left := sum(bool(cell.missing(ablation)) for cell in cells):
-        print(f"{left} runs are left, {len(failed)} of them failed; the same command goes on with them")
+        print(f"{left} runs are left, {len(failed)} of them failed; the same command continues them")
     return 128 + stop.number if stop.number is not None else 1 if failed else 0
 
 

@@ -51,7 +51,7 @@ def main(argv: list[str]) -> int:
     if not _finished():
         if minutes is not None:
             _carry_out("python evaluate.py", evaluate.main, str(RUN), f"evaluation.limit={PUZZLES}")
-        print(typed(f"demo: cut short before training step {STEPS}; `make demo` goes on with it"))
+        print(typed(f"demo: cut short before training step {STEPS}; `make demo` continues it"))
         return 130 if minutes is None else 0
     _carry_out("python evaluate.py", evaluate.main, str(RUN))
     for size, steps in LARGER.items():

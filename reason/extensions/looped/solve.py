@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of a text."""
-    group = parser.add_argument_group("a text that goes on (runs on text)")
+    group = parser.add_argument_group("continued text (runs on text)")
     add = group.add_argument
     add("--length", type=int, default=100, metavar="N", help="tokens to write (default 100)")
     add("--temperature", type=float, default=0.0, metavar="T", help="0: the likeliest token; else p ~ exp(logit / T)")

@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int:
     if not is_archive(out):
         raise ConfigError(f"{out}: an archive ends in {PACKED}")
     if (newest := next(readable(run), None)) is None:
-        raise ConfigError(f"{run} holds no checkpoint that can be read; there is nothing to go on with")
+        raise ConfigError(f"{run} holds no checkpoint that can be read; there is nothing to resume")
     with new_path(out, "name another file, or remove it") as packed:
         _pack(run, packed, newest)
     print(f"{out}: {readable_size(out.stat().st_size)}")
@@ -89,7 +89,7 @@ def unpacked(archive: Path, run: Path | None) -> Path:
         raise ConfigError(f"unpack {archive} before torchrun: tar xzf {archive} in a folder of its own")
     if not archive.is_file():
         raise ConfigError(f"no archive at {archive}; `reason pack RUN` makes one")
-    with new_path(run, f"go on with run={run}, or name run=DIR") as scratch:
+    with new_path(run, f"continue with run={run}, or name run=DIR") as scratch:
         try:
             with tarfile.open(archive, mode="r:gz") as packed:
                 for member in packed:
@@ -113,5 +113,5 @@ def unpacked(archive: Path, run: Path | None) -> Path:
             raise ConfigError(str(error).replace(str(scratch), str(archive))) from None
         faults = [torn(saved) for saved in checkpoints(scratch)] or ["none is in it"]
         if None not in faults:
-            raise ConfigError(f"{archive} holds no checkpoint to go on with ({faults[-1]}); pack the run anew")
+            raise ConfigError(f"{archive} holds no checkpoint to resume from ({faults[-1]}); pack the run anew")
     return run

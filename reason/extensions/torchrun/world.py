@@ -91,7 +91,7 @@ def joined(device: torch.device) -> Iterator[World]:
         lost = _lost(str(error))
         if lost is None:
             raise
-        raise PartnerLost(f"another process {lost}; the newest checkpoint is safe, go on with --resume") from error
+        raise PartnerLost(f"another process {lost}; the newest checkpoint is safe, continue with --resume") from error
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
@@ -124,7 +124,7 @@ def goes_on(run: str | None) -> bool:
     """
     most = os.environ["TORCHELASTIC_MAX_RESTARTS"]
     if run is None:
-        raise ConfigError(f"--max-restarts={most} of torchrun, and no name of the run to go on with: type run=DIR")
+        raise ConfigError(f"--max-restarts={most} of torchrun, and no name of the run to continue: type run=DIR")
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":  # github.com/pytorch/pytorch/issues/135712
         raise ConfigError(
             f"--max-restarts={most}: torchrun would give restarted processes the addresses of those that are gone; "

@@ -221,7 +221,7 @@ def test_a_signal_stops_what_is_at_work(
     assert [each for each in at_work.mock_calls if each[0] != "poll"] == [call.send_signal(signal.SIGINT), call.wait()]
     said = capsys.readouterr().out
     assert "00-seed0  h_cycles=2  begins, log runs/ablation-sudoku-4x4/00-seed0.log" in said
-    assert "6 runs are left, 0 of them failed; the same command goes on with them" in said
+    assert "6 runs are left, 0 of them failed; the same command continues them" in said
 
 
 def test_a_folder_is_one_command_s_at_a_time(sudoku_4x4, here):

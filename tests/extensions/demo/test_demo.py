@@ -34,6 +34,6 @@ def test_the_demo_reads_two_sizes_and_draws_a_maze(monkeypatch):
 def test_a_demo_cut_short_reads_what_it_has_trained():
     words = [demo.PRESET, f"run={demo.RUN}", f"training.steps={demo.STEPS}", *SHORT]
     assert main(["train", *words, "--max-steps", "1"]) == 0
-    said = output("demo --minutes 0.001", "demo: cut short before training step 6000; `make demo` goes on with it\n")
+    said = output("demo --minutes 0.001", "demo: cut short before training step 6000; `make demo` continues it\n")
     assert re.search(r"^exact .*? at step 8, .*; 2 puzzles", said, re.MULTILINE)
     refusal("demo --minutes 0", "--max-minutes 0.0: must be above 0")

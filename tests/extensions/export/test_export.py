@@ -109,7 +109,7 @@ def test_models_of_the_package(exported, sudoku_4x4, here, monkeypatch):
     monkeypatch.setattr(pretrained, "FOLDER", exported.parent)
     monkeypatch.setattr("reason.runs.evaluation.FOLDER", exported.parent)
     monkeypatch.setenv("COLUMNS", "160")
-    refusal(["train", f"run={exported}", "--resume"], "no training to go on with")
+    refusal(["train", f"run={exported}", "--resume"], "no training state to resume")
     output("models", "mine")
     output("models mine", "python train.py sudoku-4x4")
     refusal("models mind", "did you mean mine?")

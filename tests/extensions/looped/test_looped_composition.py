@@ -20,7 +20,7 @@ MODELS = {
 TERMS = {name: {f"loss.weights.{name}": "0.1"} for name in ("jsrr", "l2", "norm_penalty")}
 GATED = ("exit", "exit_entropy", "exit_gate")
 EXITS = {name: {f"loss.weights.{name}": "1", "model.gate": "position"} for name in GATED}
-REFUSED = {"q_halt": "needs a halting head", "q_continue": "needs a value of going on"}
+REFUSED = {"q_halt": "needs a halting head", "q_continue": "needs a continue value"}
 SIZES = {"model.hidden_size": "16", "model.num_heads": "2", "training.precision": "fp32"}
 SIZES |= {"rollout.loops.random": "{}", "rollout.loops.count": "3"}
 

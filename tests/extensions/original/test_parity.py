@@ -81,7 +81,7 @@ def test_an_imported_run_evaluates_on_a_named_set_and_does_not_resume(here):
     splits = {name: Split.of_puzzles(tokens, tokens) for name in ("train", "test")}
     write_dataset(here / "set", splits, task={}, vocab_size=6, identifiers=[""] * 4)
     assert main(["evaluate", "run", "data=set", "steps=2"]) == 0
-    refusal("train run=run data=set --resume", "no training to go on with (imported)")
+    refusal("train run=run data=set --resume", "no training state to resume (imported)")
 
 
 def test_a_wrong_model_is_seen(tmp_path):

@@ -155,7 +155,7 @@ def test_files_and_words_of_the_original_lead_to_the_import(here):
     said = output(words, "weights taken from 'model', not from 'ema_he")
     refusal(
         ["import-weights", "step_1", "run=r"],
-        "r already holds a run: type --resume to go on with it, or another run=DIR",
+        "r already holds a run: type --resume to continue it, or another run=DIR",
     )
     (line,) = (line for line in said.splitlines() if line.startswith("train on: "))
     words = line.partition("train.py ")[2].split()

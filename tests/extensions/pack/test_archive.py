@@ -48,7 +48,7 @@ def test_a_run_goes_on_wherever_it_lies(half, here):
         assert main(["train", *words.split(), "--resume"]) == 0
     for run in ("elsewhere/deep/moved", "runs/carried", "mine"):
         assert same(half, here / run), run
-    refusal("train run=usb/carried.tar.gz --resume", "runs/carried is there already; go on with run=runs/carried")
+    refusal("train run=usb/carried.tar.gz --resume", "runs/carried is there already; continue with run=runs/carried")
 
 
 def test_the_packed_run_says_that_its_best_stays_behind(monitored_4x4, here):

@@ -145,7 +145,7 @@ def test_a_partner_that_stops_is_not_waited_for_for_ever(sudoku_4x4, tmp_path, m
     (error,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("error: "))
     assert error == (
         "error: another process has not answered in time: it is stopped, stuck or gone; the newest "
-        "checkpoint is safe, go on with --resume"
+        "checkpoint is safe, continue with --resume"
     )
     assert (tmp_path / "run/checkpoints/step-000002/manifest.json").exists()
 

@@ -87,7 +87,7 @@ def test_two_nodes_are_one_process_and_a_killed_one_is_replaced(nodes, monitored
     assert main(words_of(monitored_4x4, tmp_path / "one")) == 0
     trained(words_of(monitored_4x4, tmp_path / "two"))
     said = trained(words_of(monitored_4x4, tmp_path / "killed"), f"{int(signal.SIGKILL)} 3", restarts=1)
-    assert "goes on at step 2" in said[0]
+    assert "continues at step 2" in said[0]
     one, two = ([line["loss"] for line in read_metrics(tmp_path / run) if "loss" in line] for run in ("one", "two"))
     assert len(one) == 6
     assert max(one) - min(one) > 1e-2
