@@ -80,7 +80,7 @@ def import_file(file: Path | str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        fault = own_fault(error)
+        fault = user_fault(error)
         del sys.modules[name], IMPORTED[str(path)]
         raise ConfigError(f"{file} cannot be imported: {fault or repr(error)}") from error
     return module
@@ -95,7 +95,7 @@ def defined(thing: Any) -> str:
         return str(name)
 
 
-def own_fault(error: BaseException) -> str | None:
+def user_fault(error: BaseException) -> str | None:
     """Return "FILE, line N: the exception" if a user file raised it, else None."""
     places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError):
@@ -105,7 +105,7 @@ def own_fault(error: BaseException) -> str | None:
     return f"{own_places[-1]}: {type(error).__name__}: {message}" if own_places else None
 
 
-def import_asked(arguments: list[str]) -> list[str]:
+def import_user_files(arguments: list[str]) -> list[str]:
     """Import the FILE of every `--import FILE` or `--import=FILE`; return the other words."""
     words: list[str] = []
     left = iter(arguments)
@@ -126,7 +126,7 @@ def missing_import(files: Iterable[str]) -> str | None:
     return next((file for file in files if Path(file).name not in names), None)
 
 
-def own_recipe(word: str) -> Callable[[], object] | None:
+def user_preset(word: str) -> Callable[[], object] | None:
     """Import FILE of `FILE.py:NAME`, return NAME; None for other words. Raises ConfigError if NAME is not callable."""
     file, colon, name = word.rpartition(":")
     if not colon or not file.endswith(".py"):

@@ -167,7 +167,7 @@ def test_the_runs_of_an_ablation_know_the_file(here, sudoku_4x4, monkeypatch):
     plugins.IMPORTED.clear()
     del TERMS["drift"]
     *imports, folder, name = begun.call_args_list[1].args[0][3:]  # of python -m MODULE
-    plugins.import_asked(imports)
+    plugins.import_user_files(imports)
     assert work(Path(folder), name) == 0
     assert read_metrics(here / "runs/ablation-sudoku-4x4/01-seed0")[-1]["loss/drift"] > 0
 

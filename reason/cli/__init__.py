@@ -1,4 +1,4 @@
-"""The commands; train.py and evaluate.py call the same code."""
+"""The commands of `reason`; train.py and evaluate.py call the same code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from datasets_gen.plugins import nearest
 from datasets_gen.typed import typed
 from reason.cli.help import PAGES, settings_asked, show_settings
 from reason.errors import ConfigError, Diverged, PartnerLost, has_controls, printable
-from reason.plugins import COMMANDS, Command, function_at, import_asked, installed, load_extensions, own_fault
+from reason.plugins import COMMANDS, Command, function_at, import_user_files, installed, load_extensions, user_fault
 from reason.version import __version__
 
 USAGE = """usage: reason COMMAND …
@@ -25,7 +25,7 @@ USAGE = """usage: reason COMMAND …
 `--import FILE.py` after any command: models, loss terms and puzzles of your own (docs/extending.md).
 """
 
-WIDTH = 80  # columns that tables have at least
+WIDTH = 80  # the least width of tables
 
 CORE = {
     "generate": Command("datasets_gen.__main__:main", "generate, import, verify or show a puzzle set"),
@@ -39,11 +39,11 @@ CORE = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run `reason COMMAND …`; returns the exit status."""
-    return guarded(_chosen, sys.argv[1:] if argv is None else argv)
+    """Run `reason COMMAND …`; return the exit status."""
+    return guarded(_run_command, sys.argv[1:] if argv is None else argv)
 
 
-def _chosen(arguments: list[str]) -> int:
+def _run_command(arguments: list[str]) -> int:
     """Run the command that the first word names, or print its help or the settings that are asked for."""
     name, *words = arguments or [""]
     if name == "--version":
@@ -80,7 +80,7 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
         for word in arguments:
             if has_controls(word, "\n\t"):  # newline and tab are allowed: puzzles contain them
                 raise ConfigError(f"{word} holds control characters; leave them out")
-        status = command(import_asked(arguments))
+        status = command(import_user_files(arguments))
         sys.stdout.flush()
         return status
     except BrokenPipeError:  # the reader of our output has left, as `| head` does
@@ -93,7 +93,7 @@ def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:
         if _interrupted(error):
             print("interrupted", file=sys.stderr)
             return 130
-        print(f"error: {printable(typed(_said(error)))}", file=sys.stderr)
+        print(f"error: {printable(typed(_message(error)))}", file=sys.stderr)
         return 1
 
 
@@ -106,7 +106,7 @@ def _interrupted(error: BaseException | None) -> bool:
     return False
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """Return one line for an error.
 
     An error that the user can fix gives its own message. An error of the system or of memory gives the reason. Any
@@ -117,15 +117,15 @@ def _said(error: BaseException) -> str:
     if isinstance(error, ConfigError | DatasetError | Diverged | PartnerLost):
         return str(error)
     if _is_out_of_memory(error):
-        first = (str(error) or "no more is to be had").splitlines()[0]
+        first = (str(error) or "no memory is left").splitlines()[0]
         return f"out of memory ({first}): halve training.batch_size, or type model.gradient_checkpointing=true"
-    if (own_file := own_fault(error)) is not None:
-        return f"{own_file}; this is a fault of your own file: its traceback is in {_kept(error)}"
+    if (user_file := user_fault(error)) is not None:
+        return f"{user_file}; this is a fault of your own file: its traceback is in {_log_error(error)}"
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
         return f"{error.strerror or error}{where}"
     first = (str(error) or "without words").splitlines()[0]
-    return f"{type(error).__name__}: {first}; this is a fault of the program: its traceback is in {_kept(error)}"
+    return f"{type(error).__name__}: {first}; this is a fault of the program: its traceback is in {_log_error(error)}"
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
@@ -138,7 +138,7 @@ def _is_out_of_memory(error: BaseException) -> bool:
     )
 
 
-def _kept(error: BaseException) -> str:
+def _log_error(error: BaseException) -> str:
     """Write the traceback to a file; return its name."""
     try:
         handle, name = tempfile.mkstemp(prefix="reason-traceback-", suffix=".txt", text=True)

@@ -32,14 +32,14 @@ runs/comparison)."""
 
 
 def main(argv: list[str]) -> int:
-    """Load, print, write; return the exit status."""
+    """Load the evaluations, print and write the comparison; return the exit status."""
     parser = Parser(prog="reason compare", description=DESCRIPTION)
     parser.add_argument("runs", nargs="*", metavar="RUN", help="a run, or one of its evaluation folders")
     parser.add_argument("--name", help="which evaluation of every run (default: the newest)")
     parser.add_argument("--out", type=Path, default=Path("runs/comparison"), help="folder (default runs/comparison)")
     arguments = parser.parse_args(argv)
     runs = arguments.runs or [str(run) for run in sorted(ROOT.glob("*"))] or [str(ROOT)]
-    loaded = [read_evaluation(Path(run), arguments.name) for run in _evaluated(runs, arguments.out)]
+    loaded = [read_evaluation(Path(run), arguments.name) for run in _with_evaluation(runs, arguments.out)]
     names = [results["run"] for results in loaded]
     evaluations = [
         results | ({"run": f"{name}/{results['evaluation']}"} if names.count(name) > 1 else {})
@@ -58,7 +58,7 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _evaluated(runs: list[str], out: Path) -> list[str]:
+def _with_evaluation(runs: list[str], out: Path) -> list[str]:
     """Return the runs that have an evaluation, and print the others. A single run is always returned."""
     with_evaluation = [run for run in runs if Path(run) != out and _results_of(Path(run))]
     if len(runs) == 1 or not with_evaluation:

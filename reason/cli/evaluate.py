@@ -1,4 +1,4 @@
-"""evaluate.py: a run and a data set → accuracy by supervision step."""
+"""`python evaluate.py RUN`: the accuracy of a run on a data set by supervision step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHORTCUTS = {"data": "data.directory", "steps": "evaluation.steps", "studies": "
 
 
 def main(argv: list[str]) -> int:
-    """Parse, load, evaluate, report; returns the exit status."""
+    """Parse, load, evaluate and report; return the exit status."""
     words, pairs = split_arguments(Parser("evaluate.py").parsed(argv).words, SHORTCUTS)
     words += [pairs.pop(key) for key in ("run", "checkpoint") if key in pairs]  # the latter as HRM's evaluate.py has it
     if len(words) > 1:

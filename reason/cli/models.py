@@ -20,7 +20,7 @@ DESCRIPTION = """List the trained models that come with the package, with their 
 
 
 def main(argv: list[str]) -> int:
-    """List, or show one; returns the exit status."""
+    """List the models, or show the card of one; return the exit status."""
     parser = Parser(prog="reason models", description=DESCRIPTION)
     parser.add_argument("name", nargs="?")
     name, names = parser.parse_args(argv).name, pretrained_models()
@@ -34,13 +34,13 @@ def main(argv: list[str]) -> int:
         view.add_column(column, justify="left" if column == "name" else "right", no_wrap=True)
     view.add_column("exact on unseen puzzles")
     for name in names:
-        its = card(name)
+        model = card(name)
         figures = []
-        for one in its["evaluations"]:
-            exact, steps, trained = one["exact_by_step"], one["steps"], min(its["trained_steps"], one["steps"])
+        for one in model["evaluations"]:
+            exact, steps, trained = one["exact_by_step"], one["steps"], min(model["trained_steps"], one["steps"])
             beyond = f", {share(exact[-1])} at step {steps}" if steps > trained else ""
             begins = f"{share(exact[0])} at step 1, {share(exact[trained - 1])} at step {trained}"
             figures.append(f"{one['set']}: {begins}{beyond} (n {one['puzzles']:,})")
-        view.add_row(name, f"{its['parameters']:,}", f"{its['bytes'] / 1000:,.0f}", "\n".join(figures))
+        view.add_row(name, f"{model['parameters']:,}", f"{model['bytes'] / 1000:,.0f}", "\n".join(figures))
     Console().print(view)
     return 0

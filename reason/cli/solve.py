@@ -44,12 +44,12 @@ DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer chang
 
 The first word is a run's folder, or a model that comes with the package (`reason models` lists them).
 
-A Sudoku is read as other programs and pages write it: in one line or in rows, framed or not, with . 0 _ * ? · - or
-spaces for open cells; .sdk, .sdm, .ss, HoDoKu, OpenSudoku, CSV, JSON and Python lists.
+A Sudoku may be in the form that other programs and pages use: in one line or in rows, framed or not, with . 0 _ * ?
+· - or spaces for open cells; .sdk, .sdm, .ss, HoDoKu, OpenSudoku, CSV, JSON and Python lists.
 
 A maze is drawn with one character for each cell and one line for each row: '#' is a wall, ' ' or '.' a free cell. It
-has one S and one G. A path of 'o' is read as free cells, and an empty line between rows as a row of free cells. A frame
-of '|' and '+--+' is allowed. Short lines are filled with free cells; if the maze is not square, walls make it square.
+has one S and one G. Cells 'o' of a path become free, and an empty line between rows is a row of free cells. A frame of
+'|' and '+--+' is allowed. Short lines are filled with free cells; if the maze is not square, walls make it square.
 
   S..#
   .#..

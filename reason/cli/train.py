@@ -1,4 +1,4 @@
-"""train.py: PRESET → a run."""
+"""`python train.py PRESET`: train a run, or resume it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reason.cli.help import Parser
 from reason.config.describe import idle_lines
 from reason.config.overrides import override, parsed, read_config, split_arguments
 from reason.errors import ConfigError
-from reason.plugins import FOREIGN_COMMANDS, IMPORTED, extension, load_extensions, own_fault
+from reason.plugins import FOREIGN_COMMANDS, IMPORTED, extension, load_extensions, user_fault
 from reason.presets import preset
 from reason.runs.build import resume, start
 from reason.runs.directory import PACKED, is_archive, newest_run
@@ -30,7 +30,7 @@ PARSER.add_argument("--max-minutes", type=float, metavar="M")
 
 
 def main(argv: list[str]) -> int:
-    """Parse, build, train; returns the exit status. If the words are HRM's or TRM's, the error shows our command."""
+    """Parse, build and train; return the exit status. An error for HRM's or TRM's words shows our command."""
     try:
         return _train(argv)
     except ConfigError:
@@ -53,10 +53,10 @@ def _train(argv: list[str]) -> int:
             raise ConfigError(
                 f"--max-steps {arguments.max_steps}: {trainer.run} is at step {trainer.step} already; name a later one"
             )
-        _greet(trainer)
+        _print_start(trainer)
         outcome = _trained(trainer, arguments.max_steps, arguments.max_minutes)
         if trainer.world.first:
-            print(typed(_farewell(trainer, outcome)))
+            print(typed(_summary(trainer, outcome)))
     return 0
 
 
@@ -65,7 +65,7 @@ def _trained(trainer: Trainer, max_steps: int | None, max_minutes: float | None)
     try:
         return trainer.train(max_steps, max_minutes)
     except OSError as error:
-        if own_fault(error) is not None:
+        if user_fault(error) is not None:
             raise
         good = next(readable(trainer.run), None)
         left = f"{good.name} is safe; then {_resume_line(trainer.run)}" if good else "nothing is saved yet"
@@ -73,15 +73,15 @@ def _trained(trainer: Trainer, max_steps: int | None, max_minutes: float | None)
         raise OSError(error.errno, f"{error.strerror or error}: {fix}{left}", error.filename) from error
 
 
-def _greet(trainer: Trainer) -> None:
+def _print_start(trainer: Trainer) -> None:
     if not trainer.world.first:
         return
     config, world = trainer.config, trainer.world
     groups, own = trainer.data.groups, config.data.generate.get("train", 0)
     steps = f"{config.training.steps} steps ({config.drawn / groups:,.4g} epochs of {groups:,} puzzles)"
     size = f"{steps}, {trainer.model.parameter_count():,} parameters"
-    how = {"inductor": ", compiled", "graph": ", compiled, as graphs"}.get(config.training.compile, "")
-    print(f"run {trainer.run}: {size}, {trainer.model.computes_in} on {trainer.device}{how}")
+    compiled = {"inductor": ", compiled", "graph": ", compiled, as graphs"}.get(config.training.compile, "")
+    print(f"run {trainer.run}: {size}, {trainer.model.computes_in} on {trainer.device}{compiled}")
     if "published" in config.data.generate and groups != own:
         print(f"warning: {config.name} states its length for {own:,} puzzles: {config.drawn / own:,.4g} epochs of them")
     for reason in trainer.reasons:
@@ -97,7 +97,7 @@ def _greet(trainer: Trainer) -> None:
         print(f"{world.size} processes, {config.training.batch_size // world.size} rows each")
 
 
-def _farewell(trainer: Trainer, outcome: Outcome) -> str:
+def _summary(trainer: Trainer, outcome: Outcome) -> str:
     if outcome.stopped_by is None:
         best = "" if trainer.best is None else f", best at step {trainer.best.step} (exact {trainer.best.exact:.1%})"
         return f"trained {outcome.step} steps{best}; next: python evaluate.py {quoted(trainer.run)}{_imports()}"

@@ -204,7 +204,7 @@ class Reasoner(nn.Module, ABC):
 
     def completed(self, prompt: Tensor, steps: int, end: int | None = None) -> Tensor:
         """Fill the padding of a prompt (S,) up to the token `end` with the likeliest tokens after `steps` steps."""
-        raise ConfigError(f"{type(self).__name__} is not causal, so it writes no text; give it cells to fill")
+        raise ConfigError(f"{type(self).__name__} is not causal and cannot generate text; leave some cells open")
 
     def begun_from(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the weights of a trained run as initial weights; a family may add parts that the run lacks."""

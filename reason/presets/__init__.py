@@ -16,7 +16,7 @@ from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models import build_model
 from reason.models.base import Shape
-from reason.plugins import installed, load_parts, own_recipe
+from reason.plugins import installed, load_parts, user_preset
 from reason.presets.tables import BASES as BASES
 from reason.presets.tables import MADE as MADE
 from reason.presets.tables import Base, PaperTable, Row, read_papers, shape_made
@@ -91,7 +91,7 @@ load_parts("presets")
 
 def preset(name: str) -> Preset:
     """Return the preset of that name, or of function NAME in `FILE.py:NAME`. Raises ConfigError if there is none."""
-    if (recipe := own_recipe(name)) is not None:
+    if (recipe := user_preset(name)) is not None:
         made = recipe if isinstance(recipe, type) else recipe()
         if not isinstance(made, Config):
             fix = "a preset returns a config: derive(Config(), {…}); a class is named by model.kind"

@@ -61,15 +61,15 @@ def _parts() -> dict[str, Markup]:
 def provenance(results: Results) -> list[str]:
     """Return the provenance of the figures, in sentences."""
     r = results
-    said = [
+    sentences = [
         f"Run {r['run']}, of preset {r['preset']}, has {r['parameters']:,} parameters. Its {r['weights']} weights "
-        f"after optimizer step {r['checkpoint_step']:,} are read; it was trained for {r['trained_steps']} steps.",
-        f"They were read on {r['puzzles']:,} puzzles of the {r['split']} split of {r['dataset']} (SHA-256 "
+        f"after optimizer step {r['checkpoint_step']:,} were evaluated; it was trained for {r['trained_steps']} steps.",
+        f"The evaluation used {r['puzzles']:,} puzzles of the {r['split']} split of {r['dataset']} (SHA-256 "
         f"{r['fingerprint']}), {r['steps']} supervision steps each, in {r['precision']} on {r['device']}, by version "
         f"{r['version']}.",
     ]
     if r.get("unscored"):
-        said.append(f"{r['unscored']:,} puzzles without a label were left out.")
+        sentences.append(f"{r['unscored']:,} puzzles without a label were left out.")
     if changed := ", ".join(f"{key}={value}" for key, value in r.get("settings", {}).items()):
-        said.append(f"Settings of the evaluation: {changed}.")
-    return said
+        sentences.append(f"Settings of the evaluation: {changed}.")
+    return sentences

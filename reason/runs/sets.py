@@ -101,7 +101,8 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
 def refuse_unread(config: Config, data: PuzzleData) -> None:
     """Raise ConfigError if the model cannot use a set: the meaning of its labels, its identifiers, its marks."""
     causal = bool(data.metadata.task.get("causal"))
-    labels = f"{data.directory}, whose labels are {'the token after each cell' if causal else 'in place'},"
+    labelled = "the token after each cell" if causal else "the answers of the same cells"
+    labels = f"{data.directory}, whose labels are {labelled},"
     what = "a causal model" if causal else "a model that sees all cells at once"
     kind = f"model.causal={str(causal).lower()}" if hasattr(config.model, "causal") else ""
     other = f"data=DIR of a set {'made with --blank-answer' if causal else 'of causal labels'}"

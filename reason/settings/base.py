@@ -18,8 +18,8 @@ PLAIN = r"^\w[\w.-]{0,99}$"  # a plain folder name without path separators
 class Mark(Enum):
     """When a setting may differ from its value in training."""
 
-    RESUMABLE = "may change when a run is resumed: the same numbers are computed, up to rounding"
-    READABLE = "may change when a trained model is read"
+    RESUMABLE = "may change when a run is resumed: results change only by rounding"
+    READABLE = "may change when a trained model is evaluated"
     OUTSIDE = "does not affect training results"
 
 
