@@ -24,7 +24,7 @@ def halting_head(config: Config) -> Iterator[Need]:
 
 def next_value(config: Config) -> Iterator[Need]:
     """Yield the needs of q_continue and of the readout of the next supervision step."""
-    yield Need("q_continue" in config.model.heads, "a value of going on (q_continue)")
+    yield Need("q_continue" in config.model.heads, "a continue value (q_continue)")
     yield Need(config.rollout.halting == "q-learning", "the readout of one step further", "rollout.halting=q-learning")
 
 
