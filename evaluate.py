@@ -1,4 +1,4 @@
-"""Evaluate a run: python evaluate.py RUN [data=DIR] [steps=64] [section.key=value …] (see --help)."""
+"""Evaluate a run: python evaluate.py [RUN] [data=DIR] [steps=64] [section.key=value …] (see --help)."""
 
 import sys
 

@@ -1,1 +1,1 @@
-"""Features that can be deleted: a folder each, found by listing. Nothing outside imports them."""
+"""Features that can be deleted, one folder each, found by listing. No other package imports them."""

@@ -34,7 +34,7 @@ def main(argv: list[str]) -> int:
     try:
         return _train(argv)
     except ConfigError:
-        load_extensions()
+        load_extensions()  # `main` may be called without `reason.cli`
         if (command := next(filter(None, (read(argv) for read in FOREIGN_COMMANDS)), None)) is not None:
             raise ConfigError(command) from None
         raise

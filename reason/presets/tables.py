@@ -145,7 +145,7 @@ class PaperTable:
         return "\n\n".join(filter(None, paragraphs))
 
 
-BASES: dict[str, Base] = {}  # of all files: one may derive from those of another
+BASES: dict[str, Base] = {}  # each entry of `presets` and `bases` of all files: one may derive from another
 SETS: dict[str, Changes] = {}  # the same for puzzle sets
 
 

@@ -17,11 +17,11 @@ PLAY = f"""Write a page in which trained networks solve puzzles step by step, an
 browser: the page needs no server and no network.
 
   reason play                                   the models of the package: Sudoku, mazes, sums
-  reason play runs/mine                         also a run of your own
+  reason play runs/mine                         also one of your runs
   reason play --output page.html --no-browser   only write the page
 
 The page holds ONNX Runtime Web {VERSION}. If the package came without it, it is fetched once from the npm registry
-(33 MB, checked, kept). A run of your own is exported first: that takes minutes, and needs the extra:
+(33 MB, checked, kept). One of your runs is exported first: that takes minutes, and needs the extra:
 pip install 'recursive-reasoners[onnx]'."""
 
 
