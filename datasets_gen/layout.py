@@ -1,4 +1,4 @@
-"""The on-disk layout of a puzzle set: HRM's and TRM's, loaded and written whole, or not at all.
+"""The on-disk layout of a puzzle set, that of HRM and TRM; a set is written completely or not at all.
 
     DIR/identifiers.json                       names of the puzzle identifiers (optional when loaded)
     DIR/SPLIT/dataset.json                     `Metadata`

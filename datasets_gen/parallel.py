@@ -1,4 +1,4 @@
-"""Work that depends only on its seed: numbered random generators, and results in order from several processes."""
+"""Reproducible parallel work: numbered random generators, and results in order from several processes."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The one place the version is written."""
+"""The version of both packages."""
 
 __version__ = "0.2.0"

@@ -1,4 +1,4 @@
-"""Load untrusted small files of a bounded size, and write files whole or not at all."""
+"""Load untrusted small files of a bounded size, and write files completely or not at all."""
 
 from __future__ import annotations
 

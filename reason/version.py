@@ -1,3 +1,3 @@
-"""The version, which datasets_gen/version.py states: every set records it, and nothing there imports reason."""
+"""The version, defined in datasets_gen/version.py: sets record it, and datasets_gen never imports reason."""
 
 from datasets_gen.version import __version__ as __version__

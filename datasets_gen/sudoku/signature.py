@@ -1,4 +1,4 @@
-"""Fingerprints that do not change under a puzzle's symmetries: equal puzzles cannot hide in two splits."""
+"""Fingerprints that are invariant under a puzzle's symmetries: they show copies of one puzzle in two splits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def signatures(questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
     first colours mark the given cells. Its time is linear in the cells, whereas a canonical form would try
     millions of symmetries of each puzzle. The result is invariant under relabelling, moves of rows, columns, bands and
     stacks, and transposition if boxes are square. Equivalent puzzles always share a fingerprint. Different puzzles
-    rarely do, and then one of them is dropped: no harm is done.
+    rarely do; the generator then drops one of them, which does no harm.
 
     Size 4: relabelling only. Up to all symmetries there are 36 minimal puzzles, too few to split.
     """
@@ -32,14 +32,14 @@ def signatures(questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         kinds = []
         for kind in range(3):  # rows, columns, boxes
             totals = mix(cell[:, units[kind]].sum(-1))  # (N, n)
-            spread = np.empty_like(cell)
-            spread[:, units[kind].ravel()] = np.repeat(totals, size, axis=1)
-            kinds.append(spread)
+            by_cell = np.empty_like(cell)
+            by_cell[:, units[kind].ravel()] = np.repeat(totals, size, axis=1)
+            kinds.append(by_cell)
         digits = mix(np.where(is_digit, cell[:, None, :], np.uint64(0)).sum(-1))  # (N, n)
-        of_digit = np.take_along_axis(digits, answers.astype(np.int64) - 1, 1)
+        digit_of_cell = np.take_along_axis(digits, answers.astype(np.int64) - 1, 1)
         rows, columns, boxes = kinds
         columns = columns if height == width else mix(columns + np.uint64(3))
-        others = mix(boxes + np.uint64(7)) + mix(of_digit + np.uint64(11))
+        others = mix(boxes + np.uint64(7)) + mix(digit_of_cell + np.uint64(11))
         cell = mix(cell + np.uint64(5) * (rows + columns) + others)
     return mix(cell.sum(-1))
 

@@ -55,7 +55,7 @@ SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}  # of pydantic's limits
 
 
 def _allowed(kind: Any, limits: list[Any]) -> str:
-    """Type and range: "int ≥ 1", "euler | rk4", "float ≥ 0, < 1"."""
+    """Return type and range as text: "int ≥ 1", "euler | rk4", "float ≥ 0, < 1"."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         fields = [each.metadata if isinstance(each, FieldInfo) else [each] for each in inner[1:]]

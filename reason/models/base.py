@@ -87,7 +87,7 @@ IGNORE = -100
 
 
 def correct(answer: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, S), (B, S) -> cell right (B, S), and puzzle exact (B,): all scored cells right, and there is at least one."""
+    """Return which scored cells are right (B, S), and which puzzles are exact (B,): all of one or more scored cells."""
     scored = labels != IGNORE
     right = (answer == labels) & scored
     return right, (right == scored).all(-1) & scored.any(-1)
@@ -215,7 +215,7 @@ class Reasoner(nn.Module, ABC):
         raise NotImplementedError(f"{type(self).__name__} has no map")
 
     def map_inside(self, state: State, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        """`map` with its output set to 0 at positions beyond the edge: Jacobians use this map (ours).
+        """Return `map` with its output set to 0 at positions beyond the edge; Jacobians use this map (ours).
 
         These positions send no messages, so the eigenvalues of the others do not change. Their own eigenvalues mean
         nothing: x̂ is 0 there, and a norm has the derivative 1/√ε at 0.
@@ -242,7 +242,7 @@ class Reasoner(nn.Module, ABC):
         """Accept puzzles of another shape for which `accepts` is true."""
 
     def balance_weights(self) -> list[nn.Parameter]:
-        """w of AlgGradNorm: every loss term has a gradient in at least one of these weights; []: no balancing."""
+        """Return w of AlgGradNorm: every loss term has a gradient in one of these weights or more; []: no balancing."""
         return []
 
     def freeze_embedding(self) -> None:
@@ -259,7 +259,7 @@ class Reasoner(nn.Module, ABC):
         return str(Dtypes(self.dtype, self.products))
 
     def autocast(self) -> contextlib.AbstractContextManager[None]:
-        """torch.autocast to `products`, or a context without effect if `products` is None.
+        """Return torch.autocast to `products`, or a context without effect if `products` is None.
 
         A family enters this context around its products; `map` computes in the type of its argument. Casts of weights
         are not cached: the cast of a call without gradient would serve calls with one.

@@ -1,6 +1,6 @@
-"""States of any model: a named tuple of (B, S, D) tensors. Rows of a batch are puzzles and do not see each other.
+"""States of any model: a named tuple of (B, S, D) tensors. The rows of a batch are independent puzzles.
 
-A model with a single state may hold it under two names; it counts once. Every measure is one number per row.
+A model with a single state may hold it under two names; it counts once. Measures are one number per row.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def rows_of(state: State, rows: slice | Tensor) -> State:
 
 
 def row_norm(z: Tensor) -> Tensor:
-    """‖z‖₂ of every row of (B, S, D), summed in float32 at least, (B,)."""
+    """Return ‖z‖₂ (B,) of every row of (B, S, D), summed in float32 or wider."""
     return torch.linalg.vector_norm(z, dim=(1, 2), dtype=torch.promote_types(z.dtype, torch.float32))
 
 
@@ -54,22 +54,22 @@ def random_like(state: State, normal: Callable[[Tensor], Tensor]) -> State:
 
 
 def size_of_rows(z: Tensor) -> Tensor:
-    """Root mean square of each row, (B, 1, 1); 1 for a row of zeros."""
+    """Return the root mean square of each row, (B, 1, 1); 1 for a row of zeros."""
     size = row_norm(z) / z[0].numel() ** 0.5
     return torch.where(size > 0, size, 1.0).to(z.dtype).view(-1, 1, 1)
 
 
 def norm(state: State) -> Tensor:
-    """‖z‖₂ of every row over all parts, (B,)."""
+    """Return ‖z‖₂ (B,) of every row over all parts."""
     return torch.stack([row_norm(z) for z in parts(state).values()]).square().sum(0).sqrt()
 
 
 def distance(a: State, b: State) -> Tensor:
-    """‖b − a‖₂ of every row over all parts, (B,)."""
+    """Return ‖b − a‖₂ (B,) of every row over all parts."""
     moves = [row_norm(getattr(b, name) - z) for name, z in parts(a).items()]
     return torch.stack(moves).square().sum(0).sqrt()
 
 
 def residual(before: State, after: State) -> Tensor:
-    """‖z_{k+1} − z_k‖/‖z_k‖ of every row over all parts, (B,); inf from a state of 0."""
+    """Return ‖z_{k+1} − z_k‖/‖z_k‖ (B,) of every row over all parts; inf from a state of 0."""
     return distance(before, after) / norm(before)

@@ -10,7 +10,7 @@ from reason.nn.rope import rotate
 
 
 class Attention(nn.Module):
-    """Multi-head attention; q, k, v stacked in one map (3D, D)."""
+    """Multi-head attention; one linear map (3D, D) computes q, k and v."""
 
     def __init__(self, width: int, num_heads: int, bias: bool = False, std: float | None = None):
         super().__init__()
@@ -24,7 +24,7 @@ class Attention(nn.Module):
         return self.joined(attend(*self.split(x, rotary)))
 
     def split(self, x: Tensor, rotary: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """q, k, v of x (B, S, D), each (B, heads, S, D/heads)."""
+        """Return q, k, v of x (B, S, D), each (B, heads, S, D/heads)."""
         batch, cells, width = x.shape
         q, k, v = self.qkv(x).view(batch, cells, 3, self.num_heads, width // self.num_heads).permute(2, 0, 3, 1, 4)
         return (q, k, v) if rotary is None else (rotate(q, rotary), rotate(k, rotary), v)
@@ -35,10 +35,10 @@ class Attention(nn.Module):
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """softmax(q kᵀ/√d) v, each (B, heads, S, d) -> the same.
+    """Return softmax(q kᵀ/√d) v for q, k, v (B, heads, S, d), in the same shape.
 
-    PyTorch's fused attention, except for bfloat16 on a CPU: its backward pass takes 13 times as long there as these
-    three products (B 128, 36 cells, 4 heads of 32).
+    This is PyTorch's fused attention, except for bfloat16 on a CPU, where its backward pass takes 13 times as long as
+    these products (B 128, 36 cells, 4 heads of 32).
     """
     if q.device.type == "cpu" and q.dtype == torch.bfloat16:
         return (q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(-1) @ v

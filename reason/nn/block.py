@@ -35,7 +35,7 @@ class Block(nn.Module):
 
 
 class StructuredBlock(nn.Module):
-    """Post-norm: h ← rms(h + mix(h)), `mix` a gated mixer along the puzzle's structure, which is its MLP too."""
+    """Post-norm: h ← rms(h + mix(h)); `mix` is a gated mixer along the puzzle's structure and replaces the MLP."""
 
     mixer: Any  # of reason.models.mixing.MIXERS
 
@@ -52,10 +52,10 @@ class StructuredBlock(nn.Module):
 
 
 class Stack(nn.Module):
-    """F: the blocks in turn, the whole turn `repeats` times (CMM's "identical transformer layers": one block, 2).
+    """F: the blocks in order, the whole sequence `repeats` times (CMM's "identical transformer layers": one block, 2).
 
     MLP mixers compute with the sequence first in memory: mixing is then one matrix product, without a copy
-    (2.2 times faster on a CPU, D 128, 36 cells). `sequence_first` brings a state into that order.
+    (2.2 times faster on a CPU, D 128, 36 cells). `sequence_first` converts a state to that order.
     """
 
     def __init__(self, blocks: Sequence[Block | StructuredBlock], repeats: int = 1):

@@ -20,7 +20,7 @@ class Dtypes(NamedTuple):
 
 
 def widest_float(device: torch.device) -> torch.dtype:
-    """float64, or float32 on Apple's GPUs, which have no float64."""
+    """Return float64, or float32 on Apple's GPUs, which have no float64."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 

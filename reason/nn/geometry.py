@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 class Geometry(NamedTuple):
-    """S' positions of S cells, K of each (K > 1: one for every symbol), as one network call sees them."""
+    """The input of a mixer besides the state: S' positions of S cells, K for each cell (one for every symbol)."""
 
     rotary: Tensor | None = None  # (2, S', D/heads)
     grid: tuple[int, int] | None = None  # rows, columns

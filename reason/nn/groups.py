@@ -13,12 +13,12 @@ from reason.nn.mlp import ACTIVATIONS, Activation, glu
 class GroupMixer(nn.Module):
     """W_o(act(g) ⊙ u), (g, u) = W₀h + Σ_r W_r Σ_{j in the group of relation r} h_j/√n, D → 2I.
 
-    A relation is a partition of the cells into groups; with `symbols` one more joins the K symbols of each cell. The
-    pooled sums of all groups are one product with a constant matrix, W_r acts on them and not on their members, and a
-    second product hands them back. Equivariant under every permutation that maps groups to groups of their relation;
-    no weight depends on the number or the size of the groups.
+    A relation is a partition of the cells into groups; with `symbols` another one joins the K symbols of each cell. The
+    sums of all groups are one product with a constant matrix. W_r acts on the sums, not on the members, and a second
+    product distributes the messages. The mixer is equivariant under every permutation that maps groups to groups of
+    their relation; no weight depends on the number or the size of the groups.
 
-    Positions come first in memory, (S', B, D): both products then need no copy.
+    Positions come first in memory, (S', B, D), so that both products need no copy.
     """
 
     def __init__(
@@ -50,8 +50,8 @@ class GroupMixer(nn.Module):
         if geometry.pool is not None and geometry.membership is not None:
             (groups, cells), width = geometry.pool.shape, z.shape[-1]
             pooled = (geometry.pool.to(z.dtype) @ z.reshape(cells, -1)).view(groups, -1, width)  # (G, K·B, D)
-            of_relations = zip(self.relations, pooled.split(geometry.group_counts), strict=True)
-            messages = torch.cat([weight(sums) for weight, sums in of_relations])  # (G, K·B, 2I)
+            by_partition = zip(self.relations, pooled.split(geometry.group_counts), strict=True)
+            messages = torch.cat([weight(sums) for weight, sums in by_partition])  # (G, K·B, 2I)
             y = torch.addmm(y.view(cells, -1), geometry.membership.to(z.dtype), messages.flatten(1)).view_as(y)
         if self.symbols is not None:
             by_cell = z.unflatten(0, (-1, geometry.symbols))  # (S, K, B, D)

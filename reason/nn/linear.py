@@ -12,7 +12,7 @@ _CUT_STD = math.sqrt(1 - 4 * math.exp(-2) / math.sqrt(2 * math.pi) / math.erf(ma
 
 
 def truncated_normal_(tensor: Tensor, std: float) -> Tensor:
-    """Fill in place from a normal cut at two of its deviations, whose std is exactly `std` after the cut."""
+    """Fill in place from a normal truncated at two standard deviations, so that the result has exactly std `std`."""
     with torch.no_grad():
         return nn.init.trunc_normal_(tensor, a=-2.0, b=2.0).mul_(std / _CUT_STD)
 
@@ -28,7 +28,7 @@ class Linear(nn.Module):
     """y = x Wᵀ (+ b), W float32 (out, in), initialised truncated-normal with σ = 1/√in (HRM, TRM).
 
     With `std` W starts from a plain normal of that deviation (GPT-2); b starts at 0. If `widened`, compiled products
-    of bfloat16 factors are computed in float32: the same products, summed in float32 as they are anyway.
+    of bfloat16 factors are computed in float32: the same products, which are summed in float32 in either case.
     """
 
     widened = False
@@ -53,7 +53,7 @@ class Linear(nn.Module):
         y = (weight.float() @ columns.float()).to(x.dtype) if self._widens(x) else weight @ columns
         return y.view(-1, *x.shape[1:])
 
-    def _widens(self, x: Tensor) -> bool:  # only in compiled code, which fuses the casts
+    def _widens(self, x: Tensor) -> bool:  # only compiled code fuses the casts
         return self.widened and x.dtype == torch.bfloat16 and torch.compiler.is_compiling()
 
 

@@ -16,7 +16,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"silu": torch.nn.functiona
 
 
 def glu(y: Tensor, activation: Callable[[Tensor], Tensor], dim: int = -1) -> Tensor:
-    """act(gate) ⊙ up, the gate being the first half of y along `dim`."""
+    """Return act(gate) ⊙ up, where gate is the first half of y along `dim` and up the second."""
     gate, up = y.chunk(2, dim=dim)
     return activation(gate) * up
 
@@ -27,7 +27,7 @@ def inner_width(width: int, expansion: float) -> int:
 
 
 class SwiGLU(nn.Module):
-    """down(act(gate) ⊙ up), gate half first; CMM may use tanh for SiLU. Mixes `width` features."""
+    """down(act(gate) ⊙ up) over `width` features; the gate is the first half. CMM may use tanh instead of SiLU."""
 
     def __init__(self, width: int, inner: int, activation: Activation = "silu", std: float | None = None):
         super().__init__()
@@ -44,5 +44,5 @@ class SwiGLU(nn.Module):
         return self.down.over_sequence(glu(self.gate_up.over_sequence(x), self.activation, dim=0))
 
     def residual(self, x: Tensor, over_sequence: bool = False) -> Tensor:
-        """rms(x + forward(x)), or rms(x + over_sequence(x)) with the norm over the sequence; shapes as there."""
+        """Return rms(x + forward(x)), or rms(x + over_sequence(x)) with the norm over the sequence, in x's shape."""
         return rms_norm(x + self.over_sequence(x), dim=0) if over_sequence else rms_norm(x + self(x))

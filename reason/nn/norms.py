@@ -11,6 +11,6 @@ EPS = 1e-5
 
 
 def rms_norm(x: Tensor, dim: int = -1) -> Tensor:
-    """x / √(mean x² + 1e-5) along `dim`, computed in float32, without weight; same shape and dtype as x."""
+    """Return x / √(mean x² + 1e-5) along `dim`, without a weight; computed in float32, in x's dtype."""
     wide = at_least_float32(x)
     return (wide * torch.rsqrt(wide.square().mean(dim, keepdim=True) + EPS)).to(x.dtype)

@@ -7,17 +7,17 @@ from torch import Tensor
 
 
 def rotary_table(length: int, head_dim: int, base: float = 10_000.0) -> Tensor:
-    """cos and sin of position × frequency, float32 (2, length, head_dim), on the CPU; the halves of head_dim repeat."""
-    place = torch.arange(length, dtype=torch.float32, device="cpu")
-    angle = _angles(place, head_dim // 2, base).repeat(1, 2)
+    """Return cos and sin of position × frequency, (2, length, head_dim) on the CPU, with two equal halves of head_dim."""
+    position = torch.arange(length, dtype=torch.float32, device="cpu")
+    angle = _angles(position, head_dim // 2, base).repeat(1, 2)
     return torch.stack([angle.cos(), angle.sin()])
 
 
 def rotary_2d_table(grid: tuple[int, int], head_dim: int, base: float = 10_000.0, prefix: int = 0) -> Tensor:
     """Return the table for grid cells, row by row: half of the frequencies rotate with the row, half with the column.
 
-    Scores only depend on (row, column) differences: one table for every size of grid. Slot i of a `prefix` before the
-    cells lies at row −1 and column i (ours). head_dim is a multiple of 4.
+    Scores depend only on (row, column) differences, so a model fits every size of grid. Slot i of a `prefix` is at row
+    −1 and column i (ours). head_dim is a multiple of 4.
     """
     rows, columns = grid
     row = torch.cat(
@@ -26,13 +26,13 @@ def rotary_2d_table(grid: tuple[int, int], head_dim: int, base: float = 10_000.0
     column = torch.cat(
         [torch.arange(float(prefix), device="cpu"), torch.arange(float(columns), device="cpu").repeat(rows)]
     )
-    angle = torch.cat([_angles(place, head_dim // 4, base) for place in (row, column)], dim=1).repeat(1, 2)
+    angle = torch.cat([_angles(position, head_dim // 4, base) for position in (row, column)], dim=1).repeat(1, 2)
     return torch.stack([angle.cos(), angle.sin()])
 
 
-def _angles(place: Tensor, count: int, base: float) -> Tensor:
-    """Return (n,) places × `count` frequencies from 1 down to nearly 1/base: (n, count)."""
-    return torch.outer(place, 1.0 / base ** (torch.arange(count, dtype=torch.float32, device="cpu") / count))
+def _angles(position: Tensor, count: int, base: float) -> Tensor:
+    """Return positions (n,) × `count` frequencies from 1 down to nearly 1/base: (n, count)."""
+    return torch.outer(position, 1.0 / base ** (torch.arange(count, dtype=torch.float32, device="cpu") / count))
 
 
 def rotate(x: Tensor, table: Tensor) -> Tensor:

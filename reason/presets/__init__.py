@@ -47,7 +47,7 @@ class Preset:
         return derive(self.recipe(), {"name": self.name})
 
     def parameter_count(self) -> int:
-        """Parameters of the model for puzzles of the preset's shape; nothing is allocated."""
+        """Return the number of parameters of the model for the preset's puzzles; nothing is allocated."""
         with torch.device("meta"):
             return build_model(self.config().model, self.shape).parameter_count()
 

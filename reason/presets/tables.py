@@ -22,7 +22,7 @@ from reason.models.base import Shape
 from reason.plugins import installed
 
 PUZZLES = 1000  # base puzzles of Sudoku-Extreme and Maze-Hard as the papers train on them
-MADE: dict[str, Callable[[Mapping[str, Any]], Puzzle]] = {  # the puzzle of a generator's options; extensions add theirs
+MADE: dict[str, Callable[[Mapping[str, Any]], Puzzle]] = {  # generator: its options -> puzzle; extensions add theirs
     "sudoku": lambda options: Sudoku(options["size"]),
     "maze": lambda options: Maze(max(size) if isinstance(size := options["size"], tuple) else size),
 }

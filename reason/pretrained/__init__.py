@@ -24,9 +24,9 @@ def card(name: str) -> dict[str, Any]:
 
 
 def find_run(source: Path | str) -> Path:
-    """Return the folder of a run that is named by its path or is one of the trained models; the path itself if neither.
+    """Return the folder of a run, given by its path or as the name of a trained model; else the path itself.
 
-    A folder or a file of a model's name hides no model unless it is a run, or is typed with a separator: ./maze.
+    A model has priority over a folder of its name, unless the folder is a run or is typed with a separator: ./maze.
 
     Raises:
         ConfigError: there is no such path, and a model has almost that name.

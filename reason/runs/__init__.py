@@ -1,1 +1,1 @@
-"""Run directories: made, packed into one file, and turned into a trainer."""
+"""Run directories: their creation, their data sets, and the trainer and evaluations of a run."""

@@ -1,4 +1,4 @@
-"""Folders that are whole or absent: written next to their place, then renamed.
+"""Folders that are complete or absent: written under a hidden name, then renamed.
 
 .NAME.0123abcd.partial    being written; left behind by a process that was killed, removed by a later one
 NAME/.written.json        which files this project wrote there; a folder that holds others is not replaced

@@ -1,4 +1,4 @@
-"""Every supervision step: the puzzle's own rules, halting, loss and residual, and the page's first section."""
+"""Measurements at every supervision step (rules, halting, loss, residual), and the page's first section."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The training that made the weights."""
+"""The report's section about the training: curves of loss and accuracy."""
 
 from __future__ import annotations
 
