@@ -81,7 +81,9 @@ def distinct(
     seen: set[Any] = set()
     by_split: dict[str, list[Result]] = {}
     for split in (split for split in ORDER if counts.get(split)):
-        chosen, count, barren = by_split.setdefault(split, []), share(counts[split]), 0
+        chosen = by_split.setdefault(split, [])
+        count = share(counts[split])
+        barren = 0
         chunks = map(partial(Chunk, kind, seed, ORDER.index(split)), itertools.count())
         with Progress(total=count, desc=f"{split}: {what}", unit="puzzle") as bar:
             for results in ordered_map(make, chunks, processes, alone):

@@ -241,7 +241,8 @@ def solve_text(
                 return attempt(many, start=lambda state: random_like(state, seeds.normal))
             return attempt(many, symmetries=draw_symmetries(len(numbers), symmetry, generator, numbers.to(device)))
 
-    made, size, began = 1, 1, time.monotonic()
+    made = size = 1  # restarts so far, and those of the last batch
+    began = time.monotonic()
     most = restarts or MANY if symmetry is None else symmetry.distinct(restarts or MANY)
     for batch_size in chain(BATCH_SIZES, repeat(BATCH_SIZES[-1])):
         now = time.monotonic()

@@ -36,11 +36,11 @@ def main(argv: list[str]) -> int:
     for name in names:
         model = card(name)
         figures = []
-        for one in model["evaluations"]:
-            exact, steps, trained = one["exact_by_step"], one["steps"], min(model["trained_steps"], one["steps"])
-            beyond = f", {share(exact[-1])} at step {steps}" if steps > trained else ""
-            begins = f"{share(exact[0])} at step 1, {share(exact[trained - 1])} at step {trained}"
-            figures.append(f"{one['set']}: {begins}{beyond} (n {one['puzzles']:,})")
+        for evaluation in model["evaluations"]:
+            exact = evaluation["exact_by_step"]
+            steps = sorted({1, min(model["trained_steps"], len(exact)), len(exact)})
+            shares = ", ".join(f"{share(exact[step - 1])} at step {step}" for step in steps)
+            figures.append(f"{evaluation['set']}: {shares} (n {evaluation['puzzles']:,})")
         view.add_row(name, f"{model['parameters']:,}", f"{model['bytes'] / 1000:,.0f}", "\n".join(figures))
     Console().print(view)
     return 0

@@ -184,7 +184,9 @@ class TrainingSets:
     def __init__(self, parts: Sequence[PuzzleData]):
         self.parts = tuple(parts)
         first = self.parts[0]
-        self.shape, self.metadata, self.device = first.shape, first.metadata, first.device
+        self.shape = first.shape
+        self.metadata = first.metadata
+        self.device = first.device
         self.directory = ",".join(str(part.directory) for part in self.parts)
 
     @property
@@ -201,7 +203,9 @@ class Sampler:
 
     def __init__(self, data: PuzzleData, batch_size: int, seed: int, augmented: bool = False, hints: int = 0):
         """augmented: use the symmetry of the set's family, if it maps labels to labels."""
-        self.data, self.batch_size, self.hints = data, batch_size, hints
+        self.data = data
+        self.batch_size = batch_size
+        self.hints = hints
         symmetry = getattr(task_of(data.metadata), "symmetry", None) if augmented else None
         self.symmetry = symmetry if symmetry is not None and symmetry.keeps_label else None
         self.generator = torch.Generator(data.device).manual_seed(seed)

@@ -26,7 +26,9 @@ class SplitMonitor:
 
     def __init__(self, sets: Sequence[PuzzleData], puzzles: int, steps: int, rows: int, world: World):
         """puzzles: the largest number that is evaluated of each set."""
-        self.sets, self.steps, self.world = sets, steps, world
+        self.sets = sets
+        self.steps = steps
+        self.world = world
         self.settings = EvaluationConfig(steps=steps, limit=puzzles, batch_size=rows)
 
     @torch.no_grad()

@@ -164,7 +164,7 @@ class LayoutModel(Reasoner):
         self.shape = shape
         self.dtype = dtype
         self.prefix = config.prefix
-        self.layouts = nn.ModuleList([Layout(config, shape)])
+        self.layouts: Any = nn.ModuleList([Layout(config, shape)])
 
     def layout(self, context: Context) -> Layout:
         """Return the constants of the context's puzzles."""
@@ -173,16 +173,16 @@ class LayoutModel(Reasoner):
 
     def layout_of(self, tokens: Tensor, shape: Shape | None = None) -> Layout:
         """Return the layout of tokens (B, S) of a set of that shape; a growing text uses that of its full length."""
-        count, known = tokens.shape[1], self._known()
-        if same_size := [layout for layout in known if layout.shape.seq_len == count]:
+        count = tokens.shape[1]
+        if same_size := [layout for layout in self.layouts if layout.shape.seq_len == count]:
             return next((each for each in same_size if each.shape is shape or each.shape == shape), same_size[0])
         if count > self.shape.seq_len or self.mixing.structured or self.mixing.mixer == "mlp":
-            sizes = ", ".join(str(layout.shape.seq_len) for layout in known)
+            sizes = ", ".join(str(layout.shape.seq_len) for layout in self.layouts)
             raise ConfigError(
                 f"the model was built for puzzles of {sizes} cells, these have {count}: name puzzles of its size, or "
                 "call run.accept(DIR) first"
             )
-        return known[0]
+        return self.layouts[0]
 
     def check_mixer(self, context: Context) -> None:
         """Call the first mixer once, on one puzzle."""
@@ -201,15 +201,12 @@ class LayoutModel(Reasoner):
             fix = "return h's shape, and compute in its type, as reason.nn.linear.Linear does"
             raise ConfigError(f"{defined(type(mixer))}: for h in {h.dtype} of {tuple(h.shape)} it gave {result}; {fix}")
 
-    def _known(self) -> list[Layout]:
-        return list(self.layouts)  # type: ignore[arg-type]
-
     def accepts(self, shape: Shape) -> bool:
         """Return whether no weight is bound to another size, and the shape declares the structure that is required."""
         c, built = self.mixing, self.shape
         if shape.num_puzzle_identifiers not in (1, built.num_puzzle_identifiers):  # 1: only the blank one
             return False
-        for layout in () if c.set_agnostic else self._known():
+        for layout in () if c.set_agnostic else self.layouts:
             if (same := layout.shape).seq_len == shape.seq_len:
                 return same.vocab_size == shape.vocab_size and (same.structure == shape.structure or not c.structured)
         same_weights = all(of(shape) == of(built) for of in (c.embeddings, c.values_of, c.constraints))
@@ -217,6 +214,6 @@ class LayoutModel(Reasoner):
 
     def add_shape(self, shape: Shape) -> None:
         """Add the constants of this shape."""
-        same_size = [layout.shape for layout in self._known() if layout.shape.seq_len == shape.seq_len]
+        same_size = [layout.shape for layout in self.layouts if layout.shape.seq_len == shape.seq_len]
         if not same_size or (self.mixing.set_agnostic and shape not in same_size):
             self.layouts.append(Layout(self.mixing, shape).to(next(self.parameters())))

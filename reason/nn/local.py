@@ -18,7 +18,7 @@ VON_NEUMANN = [(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)]  # (down, right): a cel
 class LocalMixer(nn.Module):
     """W_o(act(g) ⊙ u), (g, u) = Σ_δ W_δ h_{s+δ} over a neighbourhood of cell s, D → 2I; no size-bound weight.
 
-    moore: the 3×3 cells around a cell, by a convolution. von-neumann: five of these, concatenated for one product, which
+    moore: the 3×3 cells around a cell, by a convolution. von-neumann: five of these, concatenated for one product; this
     takes 0.55 of the operations and, compiled, is 1.5 times as fast.
 
     The mixer receives zeros from beyond the edge and from cells that represent the outside (walls of a maze). Such a

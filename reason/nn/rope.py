@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def rotary_table(length: int, head_dim: int, base: float = 10_000.0) -> Tensor:
-    """Return cos and sin of position × frequency, (2, length, head_dim) on the CPU, with two equal halves of head_dim."""
+    """Return cos and sin of position × frequency, (2, length, head_dim) on the CPU; head_dim has two equal halves."""
     position = torch.arange(length, dtype=torch.float32, device="cpu")
     angle = _angles(position, head_dim // 2, base).repeat(1, 2)
     return torch.stack([angle.cos(), angle.sin()])
