@@ -208,8 +208,8 @@ def load(source: Path | str, *, device: str = "auto", weights: str = "auto", **s
     """
     changes = flattened(settings)
     refuse_unreadable(changes)
-    run, of_run = run_and_config(source)
-    config = derive(of_run, changes | {"device": device})
+    run, run_config = run_and_config(source)
+    config = derive(run_config, changes | {"device": device})
     with _torch_as_it_was():
         trained = load_run(run, pick_device(device), config, weights)
     return Run(run, config, trained.model.requires_grad_(False), trained.step, trained.weights)

@@ -57,7 +57,7 @@ WAYS: tuple[Callable[[str], list[str]], ...] = (
 )
 
 
-def _of_json(text: str) -> list[str]:
+def _json_boards(text: str) -> list[str]:
     """Return the boards in the lists of a JSON text, without those under a key that names a solution."""
     try:
         left, found = [json.loads(text)], []
@@ -77,7 +77,7 @@ def _of_json(text: str) -> list[str]:
 
 def boards(text: str) -> list[str]:
     """Return the boards of a text, one a line with dots for open cells; none unless exactly one form fits."""
-    if found := _of_json(text):
+    if found := _json_boards(text):
         return found
     text = re.sub(r"\d", lambda digit: f"{unicodedata.digit(digit[0])}", unicodedata.normalize("NFKC", text))
     section = SECTION.search(text)

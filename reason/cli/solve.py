@@ -68,13 +68,13 @@ puzzle has several solutions or no symmetry, its most certain cell becomes a clu
 does not or the puzzle is malformed."""
 
 SETTING = re.compile(r"(steps|studies|device|data|(data|model|training|evaluation)\.[\w.]*)=")  # a sum may end in =
-READ = tuple(f"evaluation.{name}" for name in ("steps", "studies", "weights", "checkpoint"))
+USED = tuple(f"evaluation.{name}" for name in ("steps", "studies", "weights", "checkpoint"))
 SHORT = {"steps": "evaluation.steps", "studies": "evaluation.studies", "data": "data.directory"}
-FEW = 6  # boards that are all drawn
+FEW = 6  # so many boards are all drawn
 
 
 def main(argv: list[str]) -> int:
-    """Parse, solve, draw; returns the exit status."""
+    """Parse, solve and draw; return the exit status."""
     parser = Parser(prog="reason solve", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="MODEL PUZZLE | steps=T | section.key=value")
     parser.add_argument("--restarts", type=int, metavar="R", help="at most, the first included (default: no limit)")
@@ -82,14 +82,14 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--output", type=Path, metavar="FILE", help="solve a file of puzzles, and write this CSV file")
     parser.add_argument("--gif", type=Path, metavar="FILE", help="also write an animated picture")
     parser.add_argument("--json", action="store_true", help="print JSON instead of boards")
-    for writer in WRITERS.values():
-        writer.add_options(parser)
+    for each in WRITERS.values():
+        each.add_options(parser)
     arguments = parser.parse_intermixed_args(argv)
     output, gif = arguments.output, arguments.gif
     if output and (gif or arguments.json):
         raise ConfigError("--output writes the answers of a file; --gif and --json are for one puzzle")
     if gif and (gif.suffix.lower() != ".gif" or not gif.parent.is_dir()):
-        raise ConfigError(f"--gif {gif}: a picture that moves ends in .gif, and its folder is there")
+        raise ConfigError(f"--gif {gif}: name a .gif file in an existing folder")
     settings = [word for word in arguments.words if SETTING.match(word)]
     words = [word for word in arguments.words if word not in settings]
     if len(words) != 2:
@@ -106,14 +106,14 @@ def main(argv: list[str]) -> int:
     puzzle = family_of_run(run, config)
     puzzles = _puzzles(Path(text), puzzle) if output else [_text(text)]
     device = pick_device(config.device)
-    read = (*READ, "data.directory") if config.model.set_agnostic else READ
-    skipped = (key for key in pairs if key.startswith(("evaluation.", "data.")) and key not in read)
-    unread = dict.fromkeys(skipped, f"reason solve only reads {', '.join(READ)}") | idle(config)
-    for line in idle_lines(dict(pairs), unread, "this answer"):
+    used = (*USED, "data.directory") if config.model.set_agnostic else USED
+    skipped = (key for key in pairs if key.startswith(("evaluation.", "data.")) and key not in used)
+    unused = dict.fromkeys(skipped, f"reason solve only uses {', '.join(USED)}") | idle(config)
+    for line in idle_lines(dict(pairs), unused, "this answer"):
         print(line, file=sys.stderr)
     model = load_run(run, device, config, config.evaluation.weights).model
-    if (own_way := WRITERS.get(puzzle.name)) is not None:
-        print(own_way.shown(own_way.write(run, model, config, puzzle, puzzles[0], arguments), arguments.json))
+    if (writer := WRITERS.get(puzzle.name)) is not None:
+        print(writer.shown(writer.write(run, model, config, puzzle, puzzles[0], arguments), arguments.json))
         return 0
     limits = config.evaluation.steps, arguments.restarts, arguments.seconds
     if output:
@@ -196,14 +196,14 @@ def _print(solution: Solution, solved: dict[str, Any], console: Console) -> None
         first, *others = group
         for row in [first, *others] if changes else [[first, *others][-1]]:
             m, halting = row["step"], "" if row["halting"] is None else f", halting {row['halting']:.1%}"
-            said = f"{halting}{', the rules hold' if row['rules_hold'] else ''}"
+            facts = f"{halting}{', the rules hold' if row['rules_hold'] else ''}"
             if not changes:
                 which = f"steps {first['step']} to {m}" if others else f"step {m}"
-                console.print(f"[bold]{which}[/bold]: no cell changes{said}")
+                console.print(f"[bold]{which}[/bold]: no cell changes{facts}")
                 continue
-            struck = int((puzzle.given(question) & (frames[m] != question)).sum())
-            lost = f", {counted(struck, 'clue')} not kept (!)" if struck else ""
-            line = f"[bold]step {m}[/bold]: {counted(len(row['changed']), 'cell')} changed{lost}{said}"
+            changed_clues = int((puzzle.given(question) & (frames[m] != question)).sum())
+            lost = f", {counted(changed_clues, 'clue')} not kept (!)" if changed_clues else ""
+            line = f"[bold]step {m}[/bold]: {counted(len(row['changed']), 'cell')} changed{lost}{facts}"
             console.print(f"\n{line}" if m in drawn else line)
             if m in drawn:
                 console.print(board(puzzle, frames[m], question, frames[m] != frames[m - 1]))

@@ -32,7 +32,7 @@ def has_family(kind: object) -> TypeGuard[str]:
     return isinstance(kind, str) and (kind in FAMILIES or any(find(kind) for find in FINDERS))
 
 
-def _of_its_family(section: Any, info: ValidationInfo) -> Any:
+def _validate_by_family(section: Any, info: ValidationInfo) -> Any:
     """Return the section as its family's config; `strict` in the context is that of the whole validation."""
     if not isinstance(section, dict):
         return section
@@ -42,7 +42,7 @@ def _of_its_family(section: Any, info: ValidationInfo) -> Any:
     return FAMILIES[kind].config.model_validate(section, strict=strict, context=info.context)
 
 
-AnyModelConfig = Annotated[SerializeAsAny[ModelConfig], BeforeValidator(_of_its_family)]
+AnyModelConfig = Annotated[SerializeAsAny[ModelConfig], BeforeValidator(_validate_by_family)]
 
 
 def build_model(

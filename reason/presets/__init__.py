@@ -70,17 +70,17 @@ def add_papers(home: Path, *papers: str) -> None:
     for paper in papers:
         groups, tables = read_papers(home / "papers" / f"{paper}.yaml")
         for title, bases in groups.items():
-            add_presets(home, (_of_base(name, base) for name, base in bases.items()), title)
+            add_presets(home, (_base_preset(name, base) for name, base in bases.items()), title)
         for table in tables:
             TABLES.append(table)
-            add_presets(home, (_of_row(table, row) for row in table.rows), "")
+            add_presets(home, (_row_preset(table, row) for row in table.rows), "")
 
 
-def _of_base(name: str, base: Base) -> Preset:
+def _base_preset(name: str, base: Base) -> Preset:
     return Preset(name, lambda: base.config, lambda: base.shape, lambda: base.about)
 
 
-def _of_row(table: PaperTable, row: Row) -> Preset:
+def _row_preset(table: PaperTable, row: Row) -> Preset:
     config, about = partial(table.config, row), partial(table.describe, row)
     return Preset(table.preset_name(row), config, lambda: table.base.shape, about, row)
 

@@ -78,10 +78,10 @@ def differences(evaluations: Sequence[Results], settings: Settings) -> Table:
     """Return a row for everything that differs between runs: facts of the evaluations, then settings of the runs."""
     facts = {key: [results.get(key, ...) for results in evaluations] for key in FACTS}
     values = facts | {
-        key: of_runs for key, of_runs in settings.items() if key not in facts
+        key: by_run for key, by_run in settings.items() if key not in facts
     }  # a fact replaces the setting "auto"
-    unlike = {key: of_runs for key, of_runs in values.items() if any(value != of_runs[0] for value in of_runs)}
-    rows = [[printable(key), _by_value(of_runs)] for key, of_runs in unlike.items()]
+    unlike = {key: by_run for key, by_run in values.items() if any(value != by_run[0] for value in by_run)}
+    rows = [[printable(key), _by_value(by_run)] for key, by_run in unlike.items()]
     return Table("what differs", ("setting", "in runs"), rows, left=(0, 1))
 
 
@@ -139,7 +139,7 @@ def charts(evaluations: Sequence[Results]) -> list[Chart]:
         steps_axis(axes, most)
         legend(axes)
 
-    def of_measure(axes: Axes, key: str) -> None:
+    def draw_measure(axes: Axes, key: str) -> None:
         for index, results in enumerate(evaluations):
             plot_band(axes, results[key], results[key], results[key], letter(index), index)
         log_axis(axes, "y")
@@ -153,7 +153,7 @@ def charts(evaluations: Sequence[Results]) -> list[Chart]:
     size = (PANEL[0], PANEL[1] + 0.06 * len(evaluations))  # inches: one label per run
     errors = partial(curves, plot=plot_error)
     if shared := shared_measures(evaluations):
-        return [Chart(MEASURES[key].name, alt_text, partial(of_measure, key=key), size) for key in shared]
+        return [Chart(MEASURES[key].name, alt_text, partial(draw_measure, key=key), size) for key in shared]
     exact = Chart("exact: whole puzzles right", alt_text, curves, size)
     return [exact, Chart("error, 1 − exact", alt_text, errors, size)]
 

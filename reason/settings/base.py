@@ -98,7 +98,7 @@ class TabledConfig(BaseConfig):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_the_table(cls, given: Any, info: ValidationInfo) -> Any:
+    def _fill_from_table(cls, given: Any, info: ValidationInfo) -> Any:
         if not isinstance(given, dict):
             return given
         own = {key: value for key, value in given.items() if key in cls.model_fields}

@@ -190,7 +190,7 @@ def test_malformed_puzzles(name, puzzle, words, runs):
 def test_settings_that_a_solution_does_not_read_are_named(runs, third):
     words = ["solve", str(runs / "sudoku"), "1... .... .... ....", "--seconds", "0", "steps=2"]
     (line,) = refusal([*words, "evaluation.limit=3", "evaluation.weights=raw"]).splitlines()
-    said = "evaluation.limit=3 changes nothing in this answer: reason solve only reads evaluation.steps, "
+    said = "evaluation.limit=3 changes nothing in this answer: reason solve only uses evaluation.steps, "
     assert line.startswith(said)
     assert all(SETTING.match(f"{key}=") for key in keys_of(Mark.READABLE))
     refusal([*words, "model.hidden_size=3"], "model.hidden_size cannot change for a trained model")

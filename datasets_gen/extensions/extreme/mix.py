@@ -16,7 +16,7 @@ import numpy as np
 
 from datasets_gen.extensions.extreme.depth import depths
 from datasets_gen.extensions.extreme.exocet import exocet_puzzle, holds_exocet, place_held
-from datasets_gen.extensions.extreme.neighbours import neighbour, of_few_clues, solution_classes
+from datasets_gen.extensions.extreme.neighbours import few_clues, neighbour, solution_classes
 from datasets_gen.extensions.extreme.solver import endurance
 from datasets_gen.layout import Split
 from datasets_gen.parallel import ORDER, Chunk, distinct, seeded
@@ -116,7 +116,7 @@ def mixed_chunk(lineage: Chunk) -> list[tuple[int, Puzzle]]:
     random, few = (round(len(deep) * SHARES[kind] / SHARES["deep"]) for kind in ("random", "few clues"))
     walked: list[Puzzle] = []
     while len(walked) < few:
-        walked += of_few_clues(PER_WALK, rng)
+        walked += few_clues(PER_WALK, rng)
     kinds = deep, random_puzzles(random, rng), np.array(walked[:few], np.uint8).reshape(-1, 2, 81)
     order = np.concatenate([(np.arange(len(kind)) + 0.5) / len(kind) for kind in kinds if len(kind)]).argsort()
     puzzles = np.concatenate(kinds)[order]

@@ -54,7 +54,7 @@ def _completed(board: np.ndarray, rng: np.random.Generator, place: Place = place
     return board, answer
 
 
-def of_few_clues(count: int, rng: np.random.Generator) -> list[Puzzle]:
+def few_clues(count: int, rng: np.random.Generator) -> list[Puzzle]:
     """Up to `count` minimal puzzles of at most `FEW` clues, with solutions of different classes, from one walk.
 
     The walk starts from a random puzzle. Every other step removes two clues and adds one, until FEW are left; the other

@@ -110,7 +110,7 @@ def documents(path: Path, field: str, encoding: str) -> Iterator[tuple[str, str]
                     continue
                 for number, line in enumerate(stream, 1):
                     if line.strip():
-                        yield f"{file}:{number}", _of_line(line, field, f"{file}:{number}")
+                        yield f"{file}:{number}", _line_text(line, field, f"{file}:{number}")
         except (UnicodeDecodeError, LookupError) as error:
             why = f"{file} is not {encoding} ({error})"
             raise DatasetError(f"{why}; name its --encoding, or save it as UTF-8") from None
@@ -122,7 +122,7 @@ def _readable(file: Path) -> bool:
     return file.name.removesuffix(".gz").endswith(SUFFIXES) and file.is_file()
 
 
-def _of_line(line: str, field: str, where: str) -> str:
+def _line_text(line: str, field: str, where: str) -> str:
     try:
         value = json.loads(line)
     except ValueError as error:

@@ -28,7 +28,7 @@ SHOWN = 4  # supervision steps, or checkpoints, that get a panel
 POINTS, DESCENT, RATE = 60, 400, 0.5  # of the illustration of repulsion
 
 
-def _of_first(run: Run, batch: Batch, steps: int) -> list[StepRecord]:
+def _first_records(run: Run, batch: Batch, steps: int) -> list[StepRecord]:
     """The records of the first puzzle, in float64, at the steps that are drawn: 1, 4, 16, … and the last."""
     drawn = {4**k for k in range(SHOWN - 1)} | {steps}
     records = unroll(precise(run.model), batch.each(lambda part: part[:1]), steps)
@@ -37,7 +37,7 @@ def _of_first(run: Run, batch: Batch, steps: int) -> list[StepRecord]:
 
 def spectrum(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
     """The largest eigenvalues of ∂g/∂z, g one cycle, at the first puzzle's state after several steps; unit circle."""
-    probes, records = extension("studies", "probes"), _of_first(runs[0], batches[0], steps)
+    probes, records = extension("studies", "probes"), _first_records(runs[0], batches[0], steps)
     figure.set_size_inches(3.2 * len(records), 3.6)
     every = figure.subplots(1, len(records), sharex=True, sharey=True, squeeze=False)[0]
     circle = np.exp(2j * np.pi * np.linspace(0, 1, 200))
@@ -54,7 +54,7 @@ def determinants(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], 
     """log₁₀|Δ_k/Δ_{k−1}| of J − I, J the Jacobian (D, D) of a cell's z_H under F_H; crosses at Δ_k < 0."""
     figure.set_size_inches(6.5, 4)
     axes = figure.subplots()
-    for record in _of_first(runs[0], batches[0], steps):
+    for record in _first_records(runs[0], batches[0], steps):
         f, z = record.model.map_inside(record.state, record.context, "f_h")
         logs, signs = log_determinants(cell_jacobian(f, z, record.model.prefix))
         logs, k = np.diff(logs, prepend=0), np.arange(1, len(logs) + 1)

@@ -140,8 +140,8 @@ def inferred(
 
 def _expansion(weights: Mapping[str, Tensor], stated: Any) -> float:
     """An expansion that gives every gate's inner width: the stated one, the authors' 4, or the smallest that fits."""
-    of_gates = re.compile(r"f_l\.blocks\.0\..*down\.weight")
-    gates = {name: tuple(weight.shape) for name, weight in weights.items() if of_gates.fullmatch(name)}
+    gate_name = re.compile(r"f_l\.blocks\.0\..*down\.weight")
+    gates = {name: tuple(weight.shape) for name, weight in weights.items() if gate_name.fullmatch(name)}
     for candidate in (float(stated or 4), 4.0, *(n / 8 for n in range(1, 129))):
         if all(inner_width(width, candidate) == inner for width, inner in gates.values()):
             return candidate

@@ -29,7 +29,7 @@ def ece(probability: np.ndarray, positive: np.ndarray) -> float:
     return float(np.abs(np.bincount(index, probability - positive)).sum() / len(probability))
 
 
-def of_highest(q: np.ndarray, exact: np.ndarray) -> np.ndarray:
+def at_highest(q: np.ndarray, exact: np.ndarray) -> np.ndarray:
     """Return whether the answer of highest q up to each step is exact, (T, N) each; ties go to the earlier step."""
     highest = np.maximum.accumulate(q)
     new = np.concatenate([np.ones_like(q[:1], bool), q[1:] > highest[:-1]])
@@ -53,7 +53,7 @@ def abstention(q: np.ndarray, exact: np.ndarray, valid: np.ndarray | None = None
     first = [int((counts["wrong"] <= share * counts["given"]).argmax()) for share in WRONG]
     return [
         {"threshold": float(levels[level]) if level else None, "allowed": allowed}
-        | {name: int(of_level[level]) for name, of_level in counts.items()}
+        | {name: int(by_level[level]) for name, by_level in counts.items()}
         for level, allowed in zip((0, int(np.searchsorted(levels, 0.0)), *first), (None, None, *WRONG), strict=True)
     ]
 
@@ -82,7 +82,7 @@ class HaltingHead(Consumer):
             return {"halting": None}
         q = np.nan_to_num(seen["q_halt"].astype(np.float64), nan=-np.inf)  # a diverged state says nothing
         probability, exact = 1 / (1 + np.exp(-np.clip(q, -500, 500))), seen["exact"]
-        best = [of_highest(q, seen[name]) for name in ("exact", "valid") if name in seen]
+        best = [at_highest(q, seen[name]) for name in ("exact", "valid") if name in seen]
         return {
             "halting": {
                 "auc_by_step": [auc(scores, right) for scores, right in zip(q, exact, strict=True)],

@@ -12,7 +12,7 @@ from benchmarks.real_sudoku import imported, write
 from datasets_gen.extensions.extreme import mix
 from datasets_gen.extensions.extreme.depth import depths
 from datasets_gen.extensions.extreme.exocet import exocet_puzzle, holds_exocet
-from datasets_gen.extensions.extreme.neighbours import FEW, neighbour, of_few_clues, solution_classes
+from datasets_gen.extensions.extreme.neighbours import FEW, few_clues, neighbour, solution_classes
 from datasets_gen.extensions.extreme.solver import endurance, search, solutions
 from datasets_gen.parallel import Chunk, seeded
 from datasets_gen.sudoku import Sudoku
@@ -86,7 +86,7 @@ def test_neighbours_share_all_but_a_few_clues_and_walks_reach_few():
         assert is_minimal(question, answer)
         assert ((question == DEEP) & (question > 0)).sum() >= (question > 0).sum() - 2, "two clues are new at most"
     assert any((question != DEEP).any() for question, _ in found)
-    walks = [of_few_clues(4, seeded(seed)) for seed in range(4)]
+    walks = [few_clues(4, seeded(seed)) for seed in range(4)]
     assert sum(map(len, walks)) > 4
     for found in walks:
         assert all(is_minimal(*puzzle) and 17 <= (puzzle[0] > 0).sum() <= FEW for puzzle in found)
@@ -107,7 +107,7 @@ def test_an_exocet_puzzle_has_one_solution_and_needs_its_clues():
 def shallow(monkeypatch):
     """Random puzzles in place of deep ones, which take a minute, and of few clues."""
     monkeypatch.setattr(mix, "deepen", mix.random_puzzles)
-    monkeypatch.setattr(mix, "of_few_clues", lambda count, rng: [*map(tuple, mix.random_puzzles(count, rng))])
+    monkeypatch.setattr(mix, "few_clues", lambda count, rng: [*map(tuple, mix.random_puzzles(count, rng))])
 
 
 def test_the_shares_hold_from_the_first_puzzles_on(shallow, monkeypatch):
@@ -147,7 +147,11 @@ def test_a_lineage_gives_minimal_puzzles_of_depth_2(monkeypatch):
 
 
 def test_the_easy_puzzles_of_a_seed_stay_the_same_and_moves_keep_their_class():
-    made = [mix.random_puzzles(8, seeded(0)), np.array(of_few_clues(4, seeded(0))), np.array(exocet_puzzle(seeded(0)))]
+    made = [
+        mix.random_puzzles(8, seeded(0)),
+        np.array(few_clues(4, seeded(0))),
+        np.array(exocet_puzzle(seeded(0))),
+    ]
     assert hashlib.sha256(b"".join(each.tobytes() for each in made)).hexdigest()[:16] == "c53a05ca387af5fb"
     classes = solution_classes(np.stack([solved(DEEP), solved(MIDDLE), full_grid(9, seeded(1))]))
     assert len(set(classes.tolist())) == 3

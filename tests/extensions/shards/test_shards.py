@@ -31,7 +31,7 @@ def make(words, directory, *more):
 @pytest.mark.parametrize("family", SETS)
 def test_the_number_of_shards_changes_nothing(tmp_path, monkeypatch, family):
     monkeypatch.setattr(mix, "deepen", mix.random_puzzles)  # in place of deep puzzles, which take a minute
-    monkeypatch.setattr(mix, "of_few_clues", lambda count, rng: [*map(tuple, mix.random_puzzles(count, rng))])
+    monkeypatch.setattr(mix, "few_clues", lambda count, rng: [*map(tuple, mix.random_puzzles(count, rng))])
     monkeypatch.setattr(mix, "FEWEST", 8)
     assert make(SETS[family], tmp_path / "alone") == 0
     for of in (1, 3) if family == "sudoku" else (3,):

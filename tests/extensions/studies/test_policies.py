@@ -15,7 +15,7 @@ from datasets_gen.sudoku import Sudoku
 from reason.data import PuzzleData
 from reason.extensions.studies import policies as P
 from reason.extensions.studies.difficulty import DIFFICULTY, binned, difficulty
-from reason.extensions.studies.halting import abstention, auc, ece, of_highest
+from reason.extensions.studies.halting import abstention, at_highest, auc, ece
 from reason.extensions.studies.policies import Policy, calibrated, outcome, signals
 from reason.models.base import IGNORE, Batch, Context, Readout
 from reason.models.recursive import RecursiveState
@@ -176,4 +176,4 @@ def test_difficulty_is_by_depth_rating_or_what_tells_puzzles_apart_in_a_few_bins
 def test_the_answer_of_the_highest_q_so_far_counts():
     q = np.array([[0.0, 1, 2], [1, 0, 2], [3, -np.inf, 1]])
     exact = np.array([[0, 1, 1], [1, 0, 0], [0, 0, 0]], bool)
-    assert of_highest(q, exact).tolist() == [[False, True, True], [True, True, True], [False, True, True]]
+    assert at_highest(q, exact).tolist() == [[False, True, True], [True, True, True], [False, True, True]]
