@@ -147,11 +147,7 @@ def test_a_lineage_gives_minimal_puzzles_of_depth_2(monkeypatch):
 
 
 def test_the_easy_puzzles_of_a_seed_stay_the_same_and_moves_keep_their_class():
-    made = [
-        mix.random_puzzles(8, seeded(0)),
-        np.array(few_clues(4, seeded(0))),
-        np.array(exocet_puzzle(seeded(0))),
-    ]
+    made = [mix.random_puzzles(8, seeded(0)), np.array(few_clues(4, seeded(0))), np.array(exocet_puzzle(seeded(0)))]
     assert hashlib.sha256(b"".join(each.tobytes() for each in made)).hexdigest()[:16] == "c53a05ca387af5fb"
     classes = solution_classes(np.stack([solved(DEEP), solved(MIDDLE), full_grid(9, seeded(1))]))
     assert len(set(classes.tolist())) == 3
