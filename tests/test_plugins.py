@@ -149,7 +149,7 @@ def test_a_mixer_and_a_section_are_listed_and_used(here, sudoku_4x4, monkeypatch
     del suite.CONSUMERS[plugins.import_file("my_section.py").WrongCells]
     said = "array.py, line 9: WrongCells.result: wrong_cells is not JSON (Object of type ndarray"
     one_line(["evaluate", "run", "steps=2", *own, "--import", "array.py"], said)
-    with pytest.raises(ConfigError, match=r"model\.mixer=cross looks at a grid"):
+    with pytest.raises(ConfigError, match=r"model\.mixer=cross needs a grid"):
         build_model(read_config("run/config.json").model, Shape(seq_len=16, vocab_size=6))
     del MIXERS["cross"]
     plugins.IMPORTED.clear()

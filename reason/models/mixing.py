@@ -24,16 +24,19 @@ from reason.plugins import ADD_IMPORT, defined, installed
 from reason.settings.base import When
 
 Positions = Literal["none", "rotary", "rotary-2d", "learned"]
-Constraints = dict[str, tuple[Any, ...]]  # {part of a mixer's messages: key of its constraint}
+Constraints = dict[str, tuple[Any, ...]]  # {part of a mixer: key of the constraint that its messages follow}
 
 
 class AnySet(NamedTuple):
-    """The part of a mixer whose weights fit every data set, with `symbols`: one network then accepts all sets."""
+    """A mixer whose weights fit every data set (with `symbols`), so that one network accepts all sets.
+
+    extend(index, constants, relations) maps the embedding index (B, S·K) of the cells' positions to that of all
+    positions (B, S'): the mixer may add positions after those of the cells.
+    """
 
     embeddings: int  # rows of the token embedding
-    outputs: int  # of the head per position
-    extend: Callable[[Tensor, Any, tuple[Tensor, ...]], Tensor]  # embedding index (B, S·K), mixer constants, relations
-    # of the puzzles -> embedding index (B, S'): the mixer may add positions after those of the cells
+    outputs: int  # of the head, for each position
+    extend: Callable[[Tensor, Any, tuple[Tensor, ...]], Tensor]
 
 
 class StructuredMixer(NamedTuple):
@@ -45,11 +48,11 @@ class StructuredMixer(NamedTuple):
 
     build: Callable[[MixingConfig, Shape], nn.Module]
     description: str
-    missing_structure: Callable[[MixingConfig, Shape], str | None] = lambda config, shape: None  # as a message
+    missing_structure: Callable[[MixingConfig, Shape], str | None] = lambda config, shape: None  # an error message
     by_group: bool = False  # uses groups (`Geometry.pool` and others), and may have a position for every symbol
     by_value: bool = False  # uses the order of values
     any_set: AnySet | None = None
-    constants: Callable[[Shape], nn.Module | None] = lambda shape: None  # called with a Context: for `Geometry`
+    constants: Callable[[Shape], nn.Module | None] = lambda shape: None  # maps a Context to Geometry.mixer_constants
     constraints: Callable[[Shape], Constraints] = lambda shape: {}  # what its weights depend on
 
 
@@ -59,12 +62,12 @@ def constraints_of_groups(shape: Shape) -> Constraints:
 
 
 def _lacks_grid(c: MixingConfig, shape: Shape) -> str | None:
-    return None if shape.structure.grid else f"model.mixer={c.mixer} looks at a grid, and the set declares none"
+    return None if shape.structure.grid else f"model.mixer={c.mixer} needs a grid, and the set declares none"
 
 
 def _lacks_groups(c: MixingConfig, shape: Shape) -> str | None:
     there = shape.structure.groups or c.symbols
-    return None if there else f"model.mixer={c.mixer} looks at groups of cells, and the set declares none"
+    return None if there else f"model.mixer={c.mixer} needs groups of cells, and the set declares none"
 
 
 MIXERS: dict[str, StructuredMixer] = {
@@ -202,11 +205,11 @@ class MixingConfig(ModelConfig):
         if message := self.structured_mixer.missing_structure(self, shape):
             return message
         if self.positions == "rotary-2d" and structure.grid is None:
-            return "model.positions=rotary-2d looks at a grid, and the set declares none"
+            return "model.positions=rotary-2d needs a grid, and the set declares none"
         if self.symbols and not structure.alphabet:
             return "model.symbols=true takes a position for every symbol or value, and the set declares none"
         if self.symbols and structure.values and not self.structured_mixer.by_value:
-            return f"the values of the set have an order, which model.mixer={self.mixer} does not read"
+            return f"the values of the set have an order, which model.mixer={self.mixer} ignores"
         return None
 
 

@@ -219,8 +219,8 @@ def test_what_a_model_cannot_read_it_says():
     assert learned.accepts(shape(Maze(4)))
     no_groups = Shape(seq_len=16, vocab_size=6, structure=Structure(symbols=(2, 3, 4, 5)))
     for settings, of, words in (
-        (LOCAL, Shape(seq_len=16, vocab_size=6), r"model\.mixer=local looks at a grid"),
-        (GROUPS, shape(Maze(4)), "looks at groups"),
+        (LOCAL, Shape(seq_len=16, vocab_size=6), r"model\.mixer=local needs a grid"),
+        (GROUPS, shape(Maze(4)), "needs groups"),
         (SYMBOLS, shape(lines(4)), "a position for every symbol"),
         (OPEN, no_groups, "symbols that groups hold once"),
         (LOCAL | {"open_only": True}, shape(Sudoku(4)), "the set declares no token for it"),

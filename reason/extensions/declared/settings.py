@@ -38,7 +38,7 @@ def build(c: MixingConfig, shape: Shape) -> nn.Module:
 def missing(c: MixingConfig, shape: Shape) -> str | None:
     """Groups, relations or symbols."""
     there = shape.structure.groups or shape.structure.relations or c.symbols
-    return None if there else "model.mixer=relations looks at groups and relations of cells, and the set declares none"
+    return None if there else "model.mixer=relations needs groups or relations of cells, and the set declares none"
 
 
 def constants(shape: Shape) -> nn.Module | None:

@@ -160,7 +160,7 @@ def test_weights_serve_other_sizes_and_name_what_they_lack():
     assert not model.accepts(Shape(seq_len=8, vocab_size=5, structure=other))
     with pytest.raises(ConfigError, match="the set declares none"):
         build_model(RECURSIVE, Shape(seq_len=6, vocab_size=5), torch.float32)
-    with pytest.raises(ConfigError, match=r"which model\.mixer=groups does not read"):
+    with pytest.raises(ConfigError, match=r"which model\.mixer=groups ignores"):
         build_model(
             RECURSIVE.model_copy(update={"mixer": "groups", "symbols": True}),
             Shape(seq_len=6, vocab_size=5, structure=VALUES),
