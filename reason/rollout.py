@@ -68,7 +68,8 @@ def first_carry(model: Reasoner, batch: Batch, config: RolloutConfig | None = No
 
     With `staggered`, row i begins its first puzzle at m = i mod N_super.
     """
-    rows, device = len(batch.inputs), batch.inputs.device
+    rows = len(batch.inputs)
+    device = batch.inputs.device
     with torch.no_grad():
         context = model.encode(batch)
         model.check_mixer(context)
@@ -201,12 +202,12 @@ class StepRecord:
 
     @cached_property
     def readout(self) -> Readout:
-        """The readout of the state after the step."""
+        """Return the readout of the state after the step."""
         return self.read(self.state)
 
     @property
     def logits(self) -> Tensor:
-        """(B, S, V)."""
+        """Return the logits (B, S, V)."""
         return self.readout.logits
 
     @property
@@ -233,7 +234,7 @@ class StepRecord:
 
 
 def exact_logit(readout: Readout, halting: Halting | None) -> Tensor | None:
-    """q_halt, whose σ is trained to be the probability of an exact answer; None: no head, or nothing trains it."""
+    """Return q_halt, whose σ is trained to be the probability of an exact answer; None if no loss trains a head."""
     return None if readout.q_halt is None or halting is None else readout.q_halt.float()
 
 

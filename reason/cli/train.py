@@ -21,7 +21,7 @@ from reason.runs.directory import PACKED, is_archive, newest_run
 from reason.training.checkpoint import readable
 from reason.training.interrupt import Outcome
 from reason.training.loop import Trainer
-from reason.training.world import goes_on
+from reason.training.world import restarted_by_torchrun
 
 PARSER = Parser("train.py")  # the options are described in reason.cli.help
 PARSER.add_argument("--resume", action="store_true")
@@ -46,7 +46,7 @@ def _train(argv: list[str]) -> int:
         if limit is not None and not (limit > 0 and math.isfinite(limit)):
             raise ConfigError(f"{flag} {limit}: must be above 0")
     words, pairs = split_arguments(arguments.words, {"data": "data.directory"})
-    begin = _resumed if arguments.resume else _restarted if goes_on(pairs.get("run")) else _started
+    begin = _resumed if arguments.resume else _restarted if restarted_by_torchrun(pairs.get("run")) else _started
     with contextlib.ExitStack() as held:
         trainer = begin(words, pairs, held)
         if arguments.max_steps is not None and trainer.step >= arguments.max_steps:

@@ -39,7 +39,7 @@ def vjp(f: Map, z: Tensor, v: Tensor) -> Tensor:
 
 
 def estimated_diagonal(f: Map, z: Tensor, probes: int, product: Product = jvp) -> Tensor:
-    """Mean of v ⊙ J v over Rademacher probes v (Hutchinson; Bekas et al.), shaped as z, unbiased.
+    """Return the mean of v ⊙ J v over Rademacher probes v (Hutchinson; Bekas et al.), shaped as z, unbiased.
 
     Its sum over a row estimates the trace with variance Σ_{i≠j} (J_ij² + J_ij J_ji)/probes. Probes come from the
     default generator.

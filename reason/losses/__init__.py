@@ -108,7 +108,7 @@ class LossConfig(TabledConfig):
 
     @property
     def idle(self) -> dict[str, str]:
-        """Settings without effect, including the sections of terms whose weight is 0."""
+        """Return the settings without effect, including the sections of terms whose weight is 0."""
         off = [name for name, weight in self.weights if not weight and TERMS[name].section]
         own = {f"{name}.{key}": f"weights.{name}=0" for name in off for key in leaves(getattr(self, name).model_dump())}
         return super().idle | own
@@ -161,5 +161,5 @@ def _fault(term: object, step: SupervisionStep) -> str | None:
 
 
 def weighted_sum(terms: Mapping[str, Tensor], weights: Mapping[str, float | Tensor]) -> Tensor:
-    """Σ λ_n L_n."""
+    """Return Σ λ_n L_n."""
     return torch.stack([weights[name] * loss for name, loss in terms.items()]).sum()

@@ -123,7 +123,7 @@ class AlgGradNorm:
         self.weight.copy_(torch.where(active, torch.lerp(moved, self.weight, self.RHO), self.weight))
 
     def metrics(self) -> dict[str, float]:
-        """weight/TERM = λ, norm/TERM = G and rate/TERM = r of the last update (this waits for the device)."""
+        """Return λ, G and r of the last update as weight/TERM, norm/TERM and rate/TERM (this waits for the device)."""
         return {
             f"{kind}/{name}": value
             for kind in self.NAMES
@@ -157,5 +157,5 @@ def is_measured(index: int, window: int, period: int) -> bool:
 
 
 def _norm(gradient: Sequence[Tensor]) -> Tensor:
-    """‖·‖₂ of all parts together, a float32 scalar."""
+    """Return ‖·‖₂ of all parts together, a float32 scalar."""
     return torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(part.float()) for part in gradient]))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def maps(config: Config) -> Iterator[Need]:
-    """Yield the model must have maps of its state."""
+    """Yield the need of maps of the state."""
     yield Need(config.model_has("map"), "maps of the state (Reasoner.map)")
 
 
@@ -31,7 +31,7 @@ def equilibrium_z(step: SupervisionStep) -> Tensor:
 
 
 def equilibrium_x(step: SupervisionStep) -> Tensor:
-    """[ sg(x̂) − F_H(x̂ + z_L⁰) ]², z_L⁰ the model's initial low state (ours); a scalar."""
+    """Return [ sg(x̂) − F_H(x̂ + z_L⁰) ]², with the model's initial low state z_L⁰ (ours); a scalar."""
     return _residual(step, step.model.input_state(step.context))
 
 

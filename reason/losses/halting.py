@@ -42,7 +42,8 @@ def q_continue_loss(step: SupervisionStep) -> Tensor:
 
     The target is max(q'_halt, q'_continue), and q'_halt at the last step of a puzzle.
     """
-    q_continue, following = step.readouts[-1].q_continue, step.next_readout
+    q_continue = step.readouts[-1].q_continue
+    following = step.next_readout
     assert following is not None, "the config checks that halting is q-learning"
     assert following.q_halt is not None
     assert following.q_continue is not None

@@ -20,7 +20,7 @@ _DEGREE = {"stablemax": 1, "stablemax3": 3, "stablemax5": 5}
 
 
 def stablemax_weight(x: Tensor, degree: int = 1) -> Tensor:
-    """s(x): the Taylor polynomial of e^|x| of odd `degree` for x ≥ 0, its inverse for x < 0 (CMM eq. 35-46).
+    """Return s(x), the Taylor polynomial of e^|x| of odd `degree` for x ≥ 0, its inverse for x < 0 (CMM eq. 35-46).
 
     Degree 1 is 1 + x and 1/(1 − x). Horner's scheme; same shape as x.
     """
@@ -32,7 +32,7 @@ def stablemax_weight(x: Tensor, degree: int = 1) -> Tensor:
 
 
 def cell_loss(logits: Tensor, labels: Tensor, likelihood: Likelihood) -> Tensor:
-    """−log p(label), (..., V), (...) -> (...) in float64 (float32 if the device has none); 0 for ignored labels."""
+    """Return −log p(label) of logits (..., V) and labels (...), (...) in the widest float; 0 for ignored labels."""
     if likelihood in IN_PIECES and logits.shape[-1] >= LARGE:
         return IN_PIECES[likelihood](logits, labels)
     # s grows slowly, so float32 would lose small terms of Σ s (HRM, TRM).
@@ -67,7 +67,7 @@ def reduced(step: SupervisionStep, cells: Tensor, reduction: Reduction) -> Tenso
 
 
 def probabilities(logits: Tensor, likelihood: Likelihood) -> Tensor:
-    """p of every token under the likelihood, (..., V) -> (..., V) in float32 at least."""
+    """Return p of every token under the likelihood, (..., V) -> (..., V) in float32 at least."""
     wide = logits.float() if logits.dtype != torch.float64 else logits
     if likelihood == "softmax":
         return wide.softmax(-1)

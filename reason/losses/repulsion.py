@@ -10,17 +10,17 @@ from reason.rollout import SupervisionStep
 
 
 def repulsion_x(step: SupervisionStep) -> Tensor:
-    """Repulsion of the encoded puzzles x̂, without their prefix (ours); a scalar."""
+    """Return the repulsion of the encoded puzzles x̂, without their prefix (ours); a scalar."""
     return repulsion(step.cells(step.context.x), step.active)
 
 
 def repulsion_z(step: SupervisionStep) -> Tensor:
-    """Repulsion of the high states z_H at the end of the supervision step."""
+    """Return the repulsion of the high states z_H at the end of the supervision step."""
     return repulsion(step.cells(step.states[-1][0]), step.active)
 
 
 def repulsion(z: Tensor, active: Tensor) -> Tensor:
-    """Mean of ⟨u_i, u_j⟩² over pairs i ≠ j of active rows, u = z/‖z‖₂ with each row flattened; a scalar.
+    """Return the mean of ⟨u_i, u_j⟩² over pairs i ≠ j of active rows, u = z/‖z‖₂ with each row flattened; a scalar.
 
     z (B, ...), active (B,) bool. The batch is that of one device (ours). 0 without a pair.
     """

@@ -1,7 +1,8 @@
 """Routh-Hurwitz terms: phase volume contracts at a solution and expands at the puzzle (CMM eq. 29, 31, 32).
 
-J = ∂F_H/∂z_H, not the J − I of eq. 24: only then is Δ₁ = N − tr J > 0 the condition tr(∂F/∂z − I) < 0. Δ₁ > 0 is
-necessary for stability, not sufficient: `reason.extensions.figures.draw` shows both on small maps.
+N = S'·D is the size of z_H. J = ∂F_H/∂z_H, not the J − I of eq. 24: only then is Δ₁ = N − tr J > 0 the condition
+tr(∂F/∂z − I) < 0. Δ₁ > 0 is necessary for stability, not sufficient: `reason.extensions.figures.draw` shows both on
+small maps.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ from reason.rollout import SupervisionStep
 
 
 def rh_stable_z(step: SupervisionStep, rows: int | None) -> Tensor:
-    """[ ReLU(tr J/N − 1) ]² with J = ∂F_H/∂z_H at (z_H, z_L), the end of the supervision step (eq. 31); a scalar.
+    """Return [ ReLU(tr J/N − 1) ]² at (z_H, z_L), the end of the supervision step (eq. 31); a scalar.
 
     The point is not detached: training may move the path to a point of contraction (ours).
     """
-    seen = _measured(step, rows)
-    return seen.row_mean((_trace(seen, seen.states[-1]) - 1).relu().square())
+    step = _first_rows(step, rows)
+    return step.row_mean((_trace(step, step.states[-1]) - 1).relu().square())
 
 
 def rh_unstable_x(step: SupervisionStep, rows: int | None) -> Tensor:
-    """[ ReLU(1 − tr J/N) ]² with J = ∂F_H/∂z_H at (x̂, z_L⁰) (eq. 32); a scalar. x̂ is not detached (ours)."""
-    seen = _measured(step, rows)
-    return seen.row_mean((1 - _trace(seen, seen.model.input_state(seen.context))).relu().square())
+    """Return [ ReLU(1 − tr J/N) ]² at (x̂, z_L⁰) (eq. 32); a scalar. x̂ is not detached (ours)."""
+    step = _first_rows(step, rows)
+    return step.row_mean((1 - _trace(step, step.model.input_state(step.context))).relu().square())
 
 
-def _measured(step: SupervisionStep, rows: int | None) -> SupervisionStep:
-    """Return the step of its first rows; they are a random sample because rows hold random puzzles (ours)."""
+def _first_rows(step: SupervisionStep, rows: int | None) -> SupervisionStep:
+    """Return the step of the first `rows` rows, a random sample because rows hold random puzzles (ours)."""
     if rows is None or rows >= len(step.active):
         return step
     few = slice(0, rows)
@@ -42,7 +43,7 @@ def _measured(step: SupervisionStep, rows: int | None) -> SupervisionStep:
 
 
 def _trace(step: SupervisionStep, state: State) -> Tensor:
-    """tr J/N of each puzzle (B,), N = S'·D, by Hutchinson's estimate with one random vector.
+    """Return tr J/N of each puzzle, (B,), by Hutchinson's estimate with one random vector.
 
     The prefix counts as cells: it moves as they do (ours). Cells beyond the edge do not count (ours). Reverse mode:
     with the backward pass that follows it costs 0.75 to 0.85 of forward mode.

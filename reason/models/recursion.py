@@ -14,7 +14,8 @@ calls carry a gradient, counted from the end (`Cycles.gradient_calls`):
     all-cycles    N_H·(N_L + 1)    CMM's rows "all states of the H-module", as interpreted here (ours): every call
 
 The earlier calls run without a graph: they store no activations, and the later calls start from the states that they
-reached. Between two supervision steps `reason.rollout` detaches the states in every case.
+reached. Between two supervision steps `reason.rollout` detaches the states in every case. The loops are generators: a
+step takes the last state that they yield, `RecursiveModel.path` lists all.
 
 `update` is the update rule of one call. That of HRM and TRM is `euler_step`: z ← F(z + injected), an Euler step of
 length 1 of dz/dt = F(z + injected) − z. `RecursiveModel` builds the rules of other lengths and with noise (CMM's NSDE).
@@ -41,35 +42,35 @@ class RecursiveState(NamedTuple):
 
 
 class Cycles(NamedTuple):
-    """Number of updates in a supervision step, and how many of the last calls carry a gradient."""
+    """The number of network calls in a supervision step, and how many of them carry a gradient."""
 
     high: int  # N_H
     low: int  # N_L, in each of the N_H cycles
-    gradient_calls: int  # so many of the last calls carry a gradient
+    gradient_calls: int  # the last ones
 
     @property
     def calls(self) -> int:
-        """N_H·(N_L + 1), the network calls of a supervision step."""
+        """Return N_H·(N_L + 1), the network calls of a supervision step."""
         return self.high * (self.low + 1)
 
     def gradient(self, h_cycle: int, l_cycle: int) -> torch.set_grad_enabled:
         """Return the context of call `l_cycle` of cycle `h_cycle` (from 0): the last `gradient_calls` build a graph.
 
-        Call N_L of a cycle is that of F_H.
+        Calls 0 to N_L − 1 of a cycle are those of F_L, call N_L is that of F_H.
         """
-        left = (self.high - h_cycle) * (self.low + 1) - l_cycle  # this call and all later ones
-        return torch.set_grad_enabled(torch.is_grad_enabled() and left <= self.gradient_calls)
+        remaining = (self.high - h_cycle) * (self.low + 1) - l_cycle  # this call and all later ones
+        return torch.set_grad_enabled(torch.is_grad_enabled() and remaining <= self.gradient_calls)
 
 
 def euler_step(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
-    """z ← F(z + injected), shapes as z."""
+    """Return F(z + injected); shapes as z."""
     return f(z if injected is None else z + injected)
 
 
 def two_states(
     f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, update: Update
 ) -> Iterator[RecursiveState]:
-    """Yield the states after each network call, as in HRM, TRM and CMM."""
+    """Yield z_H and z_L after each network call, as in HRM, TRM and CMM."""
     z_h, z_l = state
     for h_cycle in range(cycles.high):
         for l_cycle in range(cycles.low):
@@ -82,7 +83,7 @@ def two_states(
 
 
 def one_state(f: Network, state: RecursiveState, x: Tensor, cycles: Cycles, update: Update) -> Iterator[RecursiveState]:
-    """Yield the states of TRM's single z: the puzzle is added in the low calls, and not in the high one."""
+    """Yield TRM's single z after each network call: the low calls add the puzzle, the high one does not."""
     z = state.z_h
     for h_cycle in range(cycles.high):
         for l_cycle in range(cycles.low):

@@ -5,8 +5,8 @@
     step            the two loops of `reason.models.recursion`, N_H·(N_L + 1) calls of the networks F_L and F_H
     readout         z_H without its prefix -> logits (B, S, V); one of its positions, or their mean -> the halting head
 
-The networks are stacks of layers (`reason.nn.block`); `reason.models.mixing` has the mixers. Weights
-are float32; x̂ and states are `dtype`, which the encoding casts to.
+The networks are stacks of layers (`reason.nn.block`); `reason.models.mixing` has the mixers. Weights are float32; x̂ and
+states are `dtype`, which the encoding casts to.
 """
 
 from __future__ import annotations
@@ -39,10 +39,9 @@ from reason.nn.norms import rms_norm
 
 
 class RecursiveModel(LayoutModel):
-    """N_H × (N_L × z_L ← F_L(z_L + (z_H + x̂)), then z_H ← F_H(z_H + z_L)), read out from z_H.
+    """The model of HRM, TRM and CMM: two states, which one or two networks update, and a readout of z_H.
 
-    An accelerator may set `stepper`, which computes a step without noise: stepper(model, state, context), or returns
-    None.
+    An accelerator may set `stepper`: stepper(model, state, context) computes a step without noise, or returns None.
     """
 
     stepper: Callable[[RecursiveModel, RecursiveState, Context], RecursiveState | None] | None = None
@@ -51,7 +50,8 @@ class RecursiveModel(LayoutModel):
 
     def __init__(self, config: RecursiveConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         super().__init__(config, shape, dtype)
-        self.config, self.random_start = config, config.initial == "random"
+        self.config = config
+        self.random_start = config.initial == "random"
         width = config.hidden_size
         self.tokens = Embedding(config.embeddings(shape), width)
         self.puzzle_embedding: nn.Embedding | None = None
@@ -72,7 +72,8 @@ class RecursiveModel(LayoutModel):
         self.register_buffer("initial_l", truncated_normal_(torch.empty(width), 1.0))
 
     def _network(self) -> Stack:
-        c, blocks = self.config, list[Block | StructuredBlock]()
+        c = self.config
+        blocks = list[Block | StructuredBlock]()
         for _ in range(c.num_layers):
             if c.mixer in MIXERS:
                 blocks.append(StructuredBlock(build_mixer(c, self.shape)))
@@ -103,12 +104,13 @@ class RecursiveModel(LayoutModel):
         return Context(x, mask, batch.relations, layout)
 
     def initial_state(self, context: Context) -> RecursiveState:
-        """Return fixed buffers, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals.
+        """Return fixed vectors, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals.
 
         At positions beyond the edge (`mixer=local`) x̂ is 0, so z_H starts from the buffer there: a network without
         biases would keep it at 0, and the head could not answer (ours). Inactive positions stay at 0.
         """
-        x, mask = context.x, context.mask
+        x = context.x
+        mask = context.mask
         match self.config.initial:
             case "buffer":
                 z_h, z_l = self.initial_h.to(x.dtype).expand_as(x), self.initial_l.to(x.dtype).expand_as(x)
@@ -140,8 +142,9 @@ class RecursiveModel(LayoutModel):
             return list(self.states(*self._functions(context), state, context.x, self.config.cycles))
 
     def _functions(self, context: Context) -> tuple[Network, Network]:
-        """F_L and F_H as functions of only their argument, for the puzzles of `context`."""
-        geometry, f_h = context.geometry, self.networks()[-1]
+        """Return F_L and F_H as functions of the state alone, for the puzzles of `context`."""
+        geometry = context.geometry
+        f_h = self.networks()[-1]
         return lambda h: self.f_l(h, geometry), lambda h: f_h(h, geometry)
 
     def states(
@@ -153,7 +156,7 @@ class RecursiveModel(LayoutModel):
         return two_states(f_l, f_h, state, x, cycles, self.update_rule(noisy))
 
     def update_rule(self, noisy: bool) -> Update:
-        """Return the update of one call: a step Δt of dz = (F(z + injected) − z)dt, and with `noisy` + σ dW."""
+        """Return the update of one call: a step of length Δt of dz = (F(z + injected) − z)dt, `noisy` adds σ dW."""
         c = self.config
         if c.dt == 1.0 and not noisy:
             return euler_step
@@ -187,15 +190,17 @@ class RecursiveModel(LayoutModel):
                 part.requires_grad_(False)
 
     def map(self, state: RecursiveState, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        """f_h: z_H at fixed z_L; cycle: (z_H, z_L) after one H-cycle; step: after the N_H of a supervision step.
+        """Return a map of the state, and the state as its argument.
 
-        The pair is one tensor (B, 2, S', D) (with one state (B, 1, S', D)). No gradient truncation shortens a map.
+        f_h maps z_H at fixed z_L. cycle and step map (z_H, z_L), one tensor (B, 2, S', D) (with one state
+        (B, 1, S', D)), to the pair after one H-cycle or all N_H of them. No gradient truncation shortens a map.
         """
-        parts, (f_l, f_h) = self.config.states, self._functions(context)
+        parts = self.config.states  # 1 or 2
+        f_l, f_h = self._functions(context)
         if kind == "f_h":
             return lambda z: f_h(z if parts == 1 else z + state.z_l), state.z_h
         whole = self.config.cycles
-        cycles = whole._replace(high=whole.high if kind == "step" else 1, gradient_calls=whole.high * (whole.low + 1))
+        cycles = whole._replace(high=whole.high if kind == "step" else 1, gradient_calls=whole.calls)
 
         def mapped(pair: Tensor) -> Tensor:
             start = RecursiveState(pair[:, 0], pair[:, parts - 1])

@@ -115,7 +115,7 @@ class RecursiveConfig(MixingConfig):
 
     @property
     def prefix(self) -> int:
-        """P, the number of puzzle tokens."""
+        """Return P, the number of puzzle tokens."""
         return self.puzzle_emb_len
 
     @property

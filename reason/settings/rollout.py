@@ -30,12 +30,12 @@ class LoopsConfig(BaseConfig):
 
     @property
     def typical(self) -> int:
-        """The T that counts as the number of trained loops."""
+        """Return the T that counts as the number of trained loops."""
         return self.count
 
     @property
     def most(self) -> int:
-        """The largest T."""
+        """Return the largest T."""
         return self.count
 
 
@@ -96,6 +96,6 @@ class RolloutConfig(TabledConfig):
 
     @property
     def trained_steps(self) -> int:
-        """Model steps from the initial state in training: N_super · T, of a random T the typical one."""
+        """Return the model steps of a puzzle in training: N_super · T, with the typical T if T is random."""
         typical: int = self.loops.typical
         return self.supervision_steps * typical

@@ -30,7 +30,8 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device) -> tuple[
     model.fused: true if an accelerator computes the steps; else it stays auto, so that another machine may use one.
     training.compile: none if an accelerator computes them, else inductor for a long training.
     """
-    training, computed = config.training, dtypes(config.training.precision, device)
+    training = config.training
+    computed = dtypes(config.training.precision, device)
     written = max(config.model.written(shape) for shape in shapes) * config.rollout.loops.typical
     steps = training.steps * config.rollout.grad_steps * training.batch_size
     config, reasons = _compiling(config, "training.compile", steps * written, device)
@@ -53,10 +54,11 @@ def resolve_reading(
 
 
 def _compiling(config: Config, setting: str, written: float, device: torch.device) -> tuple[Config, list[str]]:
-    """Resolve auto: none if an accelerator computes the steps or they write few numbers, else inductor."""
+    """Replace auto by none if an accelerator computes the steps or they write few numbers, else by inductor."""
     if leaves(config.model_dump())[setting] != "auto":
         return config, []
-    compiled, reasons = "none", []
+    compiled = "none"
+    reasons: list[str] = []
     chosen = accelerator(config.model, dtypes(config.training.precision, device), device)
     if chosen is None and written >= LONG.get(device.type, float("inf")):
         works = inductor_works(device)

@@ -46,7 +46,8 @@ def _exact_by_onednn() -> bool:
     with own_float32():
         _PRODUCTS.fp32_precision = "bf16"
         for size in (32, 256):
-            factor, ones = torch.full((size, size), 1 + 2.0**-12), torch.ones(size, size)
+            factor = torch.full((size, size), 1 + 2.0**-12)
+            ones = torch.ones(size, size)
             products = torch.stack([factor @ ones, ones @ factor, factor.t() @ ones])
             if not torch.allclose(products, size * factor[0, 0], rtol=2.0**-16, atol=0):
                 return False

@@ -19,7 +19,7 @@ def seeds(seed: int) -> tuple[int, int]:
     return weights, data
 
 
-def draw_apart(seed: int, world: World) -> None:
+def seed_this_process(seed: int, world: World) -> None:
     """Give each process its own stream; rank 0 keeps the stream that initialized the weights."""
     if not world.first:
         torch.manual_seed(int(np.random.SeedSequence([seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))

@@ -45,4 +45,5 @@ class StopRequest:
         if self.name == "Ctrl-C" and number == signal.SIGINT and not self.patient:
             raise KeyboardInterrupt
         if self.name is None:
-            self.name, self.number = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name, number
+            self.name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+            self.number = number

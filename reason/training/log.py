@@ -45,7 +45,8 @@ class MetricsLog:
         A shorter file (lost, or cut by a power failure) gives a warning and is kept up to its last complete line.
         `tracker` gets every line as well. Without a path nothing is written, since another process writes.
         """
-        self._tracker, self._file = tracker, None if path is None else path.open("a+b")
+        self._tracker = tracker
+        self._file = None if path is None else path.open("a+b")
         if path is None or self._file is None:
             return
         if self.position < position:
@@ -65,11 +66,11 @@ class MetricsLog:
 
     @property
     def position(self) -> int:
-        """Bytes written so far."""
+        """Return the bytes written so far."""
         return 0 if self._file is None else self._file.seek(0, 2)
 
     def sync(self) -> int:
-        """fsync, before a checkpoint that stores the position; returns the position."""
+        """Write the file to disk, before a checkpoint stores its position, and return the position."""
         if self._file is not None:
             os.fsync(self._file.fileno())
         return self.position
@@ -135,7 +136,8 @@ class Meters:
         totals = {name: total.item() for name, total in self.state_dict().items()}
         for total in self.sums.values():
             total.zero_()  # in place, for a captured step
-        steps, finished = totals["steps"], totals["finished"]
+        steps = totals["steps"]
+        finished = totals["finished"]
         terms = [name.removeprefix("times/") for name, times in totals.items() if name.startswith("times/") and times]
         return {
             "loss": totals["loss"] / steps,
@@ -162,7 +164,8 @@ class Meters:
 
 def log_line(trainer: Trainer, norm: Tensor, log: MetricsLog) -> str:
     """Write the means since the last line (this waits for the device); return them in short for the progress bar."""
-    c, means = trainer.config, trainer.meters.read()
+    c = trainer.config
+    means = trainer.meters.read()
     drawn = trainer.index * c.training.batch_size
     speed = drawn / trainer.seconds
     log.write({

@@ -30,7 +30,7 @@ from reason.rollout import first_carry, supervise
 from reason.training import state
 from reason.training.accelerate import accelerate, compile_networks
 from reason.training.ema import Ema
-from reason.training.generators import draw_apart, seeds
+from reason.training.generators import seed_this_process, seeds
 from reason.training.interrupt import Outcome, StopRequest
 from reason.training.log import Meters, log_line, open_log
 from reason.training.monitor import Reading, validate
@@ -84,8 +84,9 @@ class Trainer:
         self.world = world or World()
         self.device = data.device
         self.model = model.to(data.device)
-        draw_apart(config.seed, self.world)
-        training, rollout = config.training, config.rollout
+        seed_this_process(config.seed, self.world)
+        training = config.training
+        rollout = config.rollout
         accelerate(model, config.model, dtypes(training.precision, self.device), self.device)
         if training.compile != "none":
             compile_networks(model)
@@ -144,7 +145,8 @@ class Trainer:
 
     def scalars(self) -> StepScalars:
         """Return the scalars of the next optimizer step."""
-        config, steps = self.config, self.config.training.steps
+        config = self.config
+        steps = self.config.training.steps
         return StepScalars(
             lr_factor=config.optimizer.schedule.factor(self.step, steps),
             ema_rate=config.ema.rate(self.step + 1),
@@ -153,7 +155,8 @@ class Trainer:
 
     def step_plans(self) -> Iterator[StepPlan]:
         """Yield the plans of the supervision steps of the next optimizer step."""
-        rollout, sets = self.config.rollout, len(self.carries)
+        rollout = self.config.rollout
+        sets = len(self.carries)
         for index in range(self.index, self.index + rollout.grad_steps):
             index_in_set, set_index = divmod(index, sets)
             yield StepPlan(
@@ -165,7 +168,8 @@ class Trainer:
 
     def supervision_step(self, plan: StepPlan, weights: Mapping[str, float | Tensor]) -> None:
         """Take a supervision step of a set's rows, and add the gradient of its loss, divided by N_grad."""
-        carry, draw = self.carries[plan.set_index], partial(self.draw, plan.set_index)
+        carry = self.carries[plan.set_index]
+        draw = partial(self.draw, plan.set_index)
         carry, step = supervise(self.model, carry, draw, self.config.rollout, plan.loops, plan.new_loader_batch)
         terms = evaluate_terms(step, self.config.loss, weights)
         if plan.measure_gradients and self.balancer is not None:
@@ -184,9 +188,11 @@ class Trainer:
 
     def train(self, max_steps: int | None = None, max_minutes: float | None = None) -> Outcome:
         """Train to the last step, to step `max_steps`, for `max_minutes` or to a signal; always save the last state."""
-        c, total = self.config.training, self.config.training.steps
+        c = self.config.training
+        total = self.config.training.steps
         goal = total if max_steps is None else min(total, max_steps)
-        begun, before = time.perf_counter(), self.seconds
+        begun = time.perf_counter()
+        before = self.seconds
         bar = Progress(total=total, initial=self.step, unit="step", desc="training", disable=not self.world.first)
         with bar, contextlib.closing(open_log(self)) as log, StopRequest(patient=self.world.size > 1) as stop:
             if self.saved is None:

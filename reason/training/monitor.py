@@ -27,7 +27,8 @@ class Reading:
 
 def validate(trainer: Trainer, log: MetricsLog) -> bool:
     """Evaluate the validation split if it is due; return True if the result is the best so far."""
-    c, step = trainer.config.training, trainer.step
+    c = trainer.config.training
+    step = trainer.step
     if trainer.monitor is None or (step % (c.monitor.every or c.checkpoint_every) and step != c.steps):
         return False
     reading = trainer.monitor.read(trainer.model, trainer.ema, step)

@@ -76,7 +76,9 @@ class SignSGD:
     """
 
     def __init__(self, table: nn.Parameter, lr: float, weight_decay: float):
-        self.table, self.lr, self.weight_decay = table, lr, weight_decay
+        self.table = table
+        self.lr = lr
+        self.weight_decay = weight_decay
 
     @torch.no_grad()
     def step(self, factor: float | Tensor, skip: bool = False) -> None:
@@ -85,7 +87,8 @@ class SignSGD:
         if gradient is None or skip:
             self.table.grad = None
             return
-        rows, values = gradient._indices()[0], gradient._values()  # (B,), (B, D)
+        rows = gradient._indices()[0]  # (B,)
+        values = gradient._values()  # (B, D)
         summed = (rows[:, None] == rows[None, :]).to(values.dtype) @ values
         lr = self.lr * factor
         self.table[rows] = self.table[rows] * (1 - lr * self.weight_decay) - lr * summed.sign()
@@ -115,13 +118,16 @@ class AdamAtan2(torch.optim.Optimizer):
 
     def _move(self, p: Tensor, gradient: Tensor, lr: float | Tensor, capturable: bool) -> None:
         # One parameter at a time: lists of tensors (foreach) leave the cache between two operations.
-        c, state, (beta1, beta2) = self.config, self.state[p], self.config.betas
+        c = self.config
+        state = self.state[p]
+        beta1, beta2 = self.config.betas
         if not state:
             state |= {"step": torch.zeros((), device=p.device if capturable else "cpu")}
             state |= {"exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
         state["step"] += 1
         steps = state["step"] if capturable else state["step"].item()
-        correction, outside = 1 / (1 - beta1**steps), c.kind == "adam-atan2-outside"
+        correction = 1 / (1 - beta1**steps)
+        outside = c.kind == "adam-atan2-outside"
         first = state["exp_avg"].lerp_(gradient, 1 - beta1)
         second = state["exp_avg_sq"].lerp_(gradient * gradient, 1 - beta2)
         size = second.mul(1 / (1 - beta2**steps)).sqrt_().add_(c.eps or 0.0)
@@ -131,7 +137,10 @@ class AdamAtan2(torch.optim.Optimizer):
 
 
 def subtract(weights: list[Tensor], updates: list[Tensor], rate: float | Tensor) -> None:
-    """p ← p − rate · update. A number as `alpha` rounds product and sum once; `alpha` cannot be a tensor."""
+    """Update p ← p − rate · update in place.
+
+    `alpha` rounds product and sum once, but it cannot be a tensor.
+    """
     if isinstance(rate, Tensor):
         torch._foreach_sub_(weights, torch._foreach_mul(updates, rate))
     else:
@@ -150,10 +159,11 @@ def fused_adam_atan2(device: torch.device) -> Any:
 
 
 def orthogonalized(matrices: Tensor) -> Tensor:
-    """(n, r, c) UΣVᵀ -> UΣ'Vᵀ, Σ' from 0.68 to 1.21, less if σ < 0.0015‖Σ‖: five Newton-Schulz iterations.
+    """Map matrices UΣVᵀ (n, r, c) to UΣ'Vᵀ by five Newton-Schulz iterations.
 
-    X ← aX + (bA + cA²)X with A = XXᵀ, from X of Frobenius norm 1 (Keller Jordan 2024). In the type of the matrices:
-    `torch.optim.Muon` computes in bfloat16, which most CPUs only emulate.
+    Σ' is between 0.68 and 1.21, less where σ < 0.0015‖Σ‖. X ← aX + (bA + cA²)X with A = XXᵀ, from X of Frobenius norm 1
+    (Keller Jordan 2024), in the type of the matrices: `torch.optim.Muon` computes in bfloat16, which most CPUs only
+    emulate.
     """
     a, b, c = COEFFICIENTS
     tall = matrices.shape[1] > matrices.shape[2]
@@ -184,7 +194,8 @@ class Muon(torch.optim.AdamW):
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Update once; clear the gradients of the matrices, so that AdamW changes only the rest."""
-        group, alike = self.param_groups[0], dict[torch.Size, list[Tensor]]()
+        group = self.param_groups[0]
+        alike = dict[torch.Size, list[Tensor]]()
         for matrix in group["params"]:
             if matrix.grad is not None:
                 alike.setdefault(matrix.shape, []).append(matrix)

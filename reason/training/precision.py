@@ -35,7 +35,8 @@ def dtypes(precision: Precision, device: torch.device) -> Dtypes:
     if precision == "amp":
         fast = _computes(device)
         return Dtypes(torch.float32, None if fast == torch.float32 else fast)
-    amp, half = precision.startswith("amp-"), precision.removeprefix("amp-")
+    amp = precision.startswith("amp-")
+    half = precision.removeprefix("amp-")
     if half == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported():
         fix = precision.replace("bf16", "fp16")
         raise ConfigError(

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 
 def save(trainer: Trainer, log: MetricsLog | None = None) -> None:
-    """Sync metrics.jsonl, then write a checkpoint. Raises Diverged if a value is not finite."""
+    """Write a checkpoint, after metrics.jsonl is on disk. Raises Diverged if a value is not finite."""
     refuse_broken(trainer)
-    weights, ema = trainer.model.state_dict(), None if trainer.ema is None else trainer.ema.state_dict()
+    weights = trainer.model.state_dict()
+    ema = None if trainer.ema is None else trainer.ema.state_dict()
     _refuse_infinite(trainer, weights, ema or {})
     trainer.log_position = 0 if log is None else log.sync()  # a later call continues here
     snapshot = _snapshot(trainer)  # in every process, since it gathers
@@ -75,7 +76,8 @@ def _snapshot(trainer: Trainer) -> dict[str, Any]:
 
 
 def _refuse_other(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
-    was, now = held["dtype"], trainer.model.computes_in
+    was = held["dtype"]
+    now = trainer.model.computes_in
     if held["device"] != trainer.device.type:
         raise ConfigError(
             f"{folder} was made on {held['device']}, this is {trainer.device}: the random streams of the two differ; "
@@ -91,8 +93,11 @@ def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
     checkpoint.load_into(trainer.model, folder, "raw")
     if trainer.ema is not None:
         trainer.ema.load_state_dict(checkpoint.load_weights(folder, "ema"))
-    trainer.step, trainer.index, trainer.seconds = held["step"], held["index"], held["seconds"]
-    trainer.log_position, trainer.saved = held["log_position"], trainer.step
+    trainer.step = held["step"]
+    trainer.index = held["index"]
+    trainer.seconds = held["seconds"]
+    trainer.log_position = held["log_position"]
+    trainer.saved = trainer.step
     for name, part in _parts(trainer).items():
         part.load_state_dict(held[name])
     for sampler, kept in zip(trainer.samplers, held["sampler"]["each"], strict=True):
@@ -100,7 +105,8 @@ def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
     best = held["best"]
     if best is not None and (folder.parent / f"step-{best['step']:06d}").is_dir():
         trainer.best = Reading(**best)
-    own, kind = trainer.world.own_rows, type(trainer.carries[0].state)
+    own = trainer.world.own_rows
+    kind = type(trainer.carries[0].state)
     for set_index, carry in enumerate(held["carry"]):
         c = {name: own(value, trainer.device) for name, value in carry.items()}
         shape = trainer.data.parts[set_index].shape

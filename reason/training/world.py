@@ -93,11 +93,11 @@ def joined(device: torch.device) -> contextlib.AbstractContextManager[World]:
 
 
 def device_of_process(name: str) -> str:
-    """`cuda` or `auto` under torchrun: the GPU of this process's local rank."""
+    """Return the device `name`; under torchrun `cuda` and `auto` become the GPU of this process's local rank."""
     return extension("torchrun", "world").device_of_process(name) if several() else name
 
 
-def goes_on(run: str | None) -> bool:
+def restarted_by_torchrun(run: str | None) -> bool:
     """Return whether torchrun restarts failed processes and an earlier attempt has begun the run in this folder."""
     restarts = os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
-    return restarts and extension("torchrun", "world").goes_on(run)
+    return restarts and extension("torchrun", "world").restarted_by_torchrun(run)

@@ -42,7 +42,9 @@ class Decimation:
 
         solved: which answers (B, S) keep the rules, (B,) bool.
         """
-        self.every, self.likelihood, self.solved = every, likelihood, solved
+        self.every = every
+        self.likelihood = likelihood
+        self.solved = solved
         self.questions = self.inputs = questions
         self.open = self.still = ~given
         self.failures = self.given = questions.new_zeros(len(questions))  # given: clues since the last failure
@@ -98,7 +100,8 @@ class Decimation:
         """
         p = probabilities(logits, self.likelihood)  # (B, S, V)
         best_two, tokens = p.topk(2, dim=-1)  # (B, S, 2)
-        sure, token = best_two[..., 0], torch.where(against[:, None], tokens[..., 1], tokens[..., 0])
+        sure = best_two[..., 0]
+        token = torch.where(against[:, None], tokens[..., 1], tokens[..., 0])
         base = (p * still[..., None]).sum(1, keepdim=True) / still.sum(1).clamp(min=1)[:, None, None]  # (B, 1, V)
         gain = (p * (p.clamp(min=TINY) / base.clamp(min=TINY)).log()).sum(-1)  # (B, S)
         undecided = still & (sure < DECIDED)

@@ -25,9 +25,10 @@ def _needs(config: Config) -> Iterator[Need]:
 
 
 def search(settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int, stuck: bool) -> Search | None:
-    """A clue after every K steps if given; else after every N_super if puzzles have several solutions, or `stuck`.
+    """Return the search that adds a clue after every K steps, or None.
 
-    The automatic one is not combined with a study that compares the steps of an unchanged puzzle.
+    Without an asked K it adds one after every N_super steps if puzzles have several solutions, or are `stuck`; but not
+    with a study that compares the steps of an unchanged puzzle.
     """
     asked = settings.asked.get("decimation")
     if asked is None:

@@ -42,7 +42,8 @@ class Form(NamedTuple):
 
 def form_of(trainer: Trainer) -> Form:
     """Return the form of a trainer's next optimizer step."""
-    config, at = trainer.config, (trainer.step, trainer.config.training.steps)
+    config = trainer.config
+    at = (trainer.step, trainer.config.training.steps)
     return Form(config.optimizer.freezes(*at), tuple(config.loss.weights_at(*at)), tuple(trainer.step_plans()))
 
 
@@ -50,8 +51,9 @@ class CudaGraphs:
     """Kernels that a function queues, captured to be queued again by one call. All graphs share their memory."""
 
     def __init__(self, generators: list[torch.Generator]):
-        """generators: those that the function draws from, in addition to the default one."""
-        self.generators, self.pool = generators, torch.cuda.graph_pool_handle()
+        """Share memory between the graphs. The function draws from `generators` and from the default one."""
+        self.generators = generators
+        self.pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, step: Replay) -> Replay:
         """Capture `step`, without running it."""
@@ -72,7 +74,7 @@ class Captured:
     """`Trainer.optimizer_step` by graphs: one for each form. Steps at which the balancer measures stay eager."""
 
     def __init__(self, trainer: Trainer, capture: Callable[[Replay], Replay] | None = None):
-        """Raises ConfigError if a step of this trainer needs the host."""
+        """Prepare the trainer. Raises ConfigError if a step of this trainer needs the host."""
         if lack := lacking(trainer):
             raise ConfigError(f"training.compile=graph: {lack}; type training.compile=inductor")
         self.trainer = trainer
@@ -89,7 +91,8 @@ class Captured:
         self.groups: Iterator[Tensor] = iter(())
         for sampler in trainer.samplers:
             sampler.groups = lambda: next(self.groups)  # type: ignore[method-assign]
-        optimizers, moments = trainer.optimizers, trainer.optimizers.state_dict()
+        optimizers = trainer.optimizers
+        moments = trainer.optimizers.state_dict()
         if not isinstance(optimizers.main, torch.optim.AdamW):
             optimizers.use(AdamAtan2(optimizers.weights, optimizers.config))  # the package counts steps on the host
         for group in optimizers.main.param_groups:
@@ -98,7 +101,8 @@ class Captured:
 
     def __call__(self) -> Tensor:
         """Run an optimizer step."""
-        trainer, form = self.trainer, form_of(self.trainer)
+        trainer = self.trainer
+        form = form_of(trainer)
         scalars, groups = self.prepare(form)
         self.seen[form] += 1
         if self.seen[form] <= EAGER or any(plan.measure_gradients for plan in form.plans):
@@ -113,7 +117,8 @@ class Captured:
         for place, drawn in zip(places, groups, strict=True):
             place.copy_(drawn)
         norm = replay()
-        trainer.step, trainer.index = at[0] + 1, at[1] + len(form.plans)
+        trainer.step = at[0] + 1
+        trainer.index = at[1] + len(form.plans)
         return norm
 
     def prepare(self, form: Form) -> tuple[StepScalars, list[Tensor]]:
@@ -160,17 +165,19 @@ class CapturedStep:
     """`Reasoner.step` of an evaluation by one graph, for batches of one size."""
 
     def __init__(self, model: Reasoner, capture: Callable[[Replay], Replay] | None = None):
-        """Raises ConfigError if there are no graphs."""
+        """Take the model's step. Raises ConfigError if the device has no graphs."""
         device = next(model.parameters()).device
         if capture is None and device.type not in DEVICES:
             raise ConfigError(
                 f"evaluation.compile=graph: {device} has no CUDA graphs; type evaluation.compile=inductor"
             )
-        self.step, self.capture, self.seen = model.step, capture or CudaGraphs([]), 0
+        self.step = model.step
+        self.capture = capture or CudaGraphs([])
+        self.seen = 0
         self.replay: Replay | None = None
 
     def __call__(self, state: State, context: Context) -> State:
-        """The state one step further."""
+        """Return the state one step further."""
         self.seen += 1
         if self.seen <= EAGER:
             return self.step(state, context)

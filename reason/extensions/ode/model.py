@@ -107,7 +107,8 @@ class OdeModel(RecursiveModel):
         c = self.config
         if not c.integrated:
             return super().update_rule(noisy)
-        dt, sigma = c.dt / c.substeps, c.sigma if noisy else 0.0
+        dt = c.dt / c.substeps
+        sigma = c.sigma if noisy else 0.0
 
         def noisy_euler(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
             for _ in range(c.substeps):

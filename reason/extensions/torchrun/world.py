@@ -117,7 +117,7 @@ def world_size() -> int:
     return int(size)
 
 
-def goes_on(run: str | None) -> bool:
+def restarted_by_torchrun(run: str | None) -> bool:
     """Return whether torchrun restarts failed processes and an earlier attempt has begun the run in this folder.
 
     torchrun counts its attempts on each node by itself, so the count is not the number of this attempt.

@@ -24,7 +24,7 @@ from reason.runs.build import build_trainer
 from reason.runs.sets import load_training_set
 from reason.training.checkpoint import checkpoints, readable
 from reason.training.log import read_metrics
-from reason.training.world import World, device_of_process, goes_on
+from reason.training.world import World, device_of_process, restarted_by_torchrun
 
 # No random draw but the puzzles'; puzzle embeddings; gradients over two supervision steps.
 DETERMINISTIC = TINY | pairs(
@@ -109,15 +109,15 @@ def test_each_process_has_its_gpu(monkeypatch):
 
 def test_a_restarted_process_goes_on_with_the_run(monkeypatch, tmp_path):
     (tmp_path / "config.json").touch()
-    assert not goes_on(str(tmp_path))
+    assert not restarted_by_torchrun(str(tmp_path))
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "3")
-    assert goes_on(str(tmp_path))
-    assert not goes_on(str(tmp_path / "new"))
+    assert restarted_by_torchrun(str(tmp_path))
+    assert not restarted_by_torchrun(str(tmp_path / "new"))
     with pytest.raises(ConfigError, match=r"--max-restarts=3 of torchrun.*type run=DIR"):
-        goes_on(None)
+        restarted_by_torchrun(None)
     monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
     with pytest.raises(ConfigError, match="type TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 before torchrun"):
-        goes_on(str(tmp_path))
+        restarted_by_torchrun(str(tmp_path))
 
 
 def test_sparse_gradients_are_made_equally_long(monkeypatch):
