@@ -1,1 +1,1 @@
-"""Euler-Maruyama steps and Jacobian products: used by models, losses and extensions."""
+"""Jacobian products and random vectors: used by models, losses and extensions."""

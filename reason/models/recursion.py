@@ -18,7 +18,7 @@ reached. Between two supervision steps `reason.rollout` detaches the states in e
 step takes the last state that they yield, `RecursiveModel.path` lists all.
 
 `update` is the update rule of one call. That of HRM and TRM is `euler_step`: z ← F(z + injected), an Euler step of
-length 1 of dz/dt = F(z + injected) − z. `RecursiveModel` builds the rules of other lengths and with noise (CMM's NSDE).
+length 1 of dz/dt = F(z + injected) − z. Steps of another length, and with noise (CMM's NSDE), are `euler_maruyama`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
+
+from reason.dynamics.jacobian import normal_like
 
 Network = Callable[[Tensor], Tensor]  # F: (B, S', D) -> (B, S', D)
 Update = Callable[[Network, Tensor, Tensor | None], Tensor]  # (network, state, input injection) -> next state
@@ -65,6 +67,17 @@ class Cycles(NamedTuple):
 def euler_step(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
     """Return F(z + injected); shapes as z."""
     return f(z if injected is None else z + injected)
+
+
+def euler_maruyama(z: Tensor, f: Tensor, dt: float, sigma: float, zeta: Tensor | None = None) -> Tensor:
+    """Return z + Δt(f − z) + √Δt·σ·ζ with f = F(z + injected); shapes as z (CMM eq. 47 and 48).
+
+    ζ ~ N(0, I) is drawn from the default generator unless it is given; σ = 0 draws nothing.
+    """
+    moved = f if dt == 1.0 else z + dt * (f - z)
+    if sigma == 0.0:
+        return moved
+    return moved + (sigma * dt**0.5) * (normal_like(f) if zeta is None else zeta)
 
 
 def two_states(

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from reason.dynamics.integrate import euler_maruyama, normal_like
+from reason.dynamics.jacobian import normal_like
 from reason.models.base import Batch, Context, MapKind, Readout, Shape
 from reason.models.layout import LayoutModel, masked
 from reason.models.mixing import MIXERS, build_mixer
@@ -27,6 +27,7 @@ from reason.models.recursion import (
     Network,
     RecursiveState,
     Update,
+    euler_maruyama,
     euler_step,
     one_state,
     recomputed,

@@ -54,6 +54,8 @@ def test_values_are_read_as_their_setting_is_typed():
     ("model.hidden_size=10 model.num_heads=4", "10 does not divide into 4 heads"),
     ("model.mixer=mlp", "model.positions=none"),
     ("model.states=1 model.separate_networks=true", "model.separate_networks=false"),
+    ("model.noise=additive model.integrator=heun", "type model.noise=none"),
+    ("model.equation=averaged model.states=1", "model.equation=impulse"),
     ("model.mixer=local", "type model.positions=none"),
     (f"{LOCAL} model.puzzle_emb_len=4", "type model.puzzle_emb_len=0"),
     (f"{LOCAL} model.open_only=true model.noise=additive", "model.open_only=false"),

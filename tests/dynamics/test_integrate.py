@@ -7,8 +7,9 @@ import pytest
 import torch
 from evaluators import begun
 
-from reason.dynamics.integrate import euler_maruyama, normal_like
+from reason.dynamics.jacobian import normal_like
 from reason.models import RecursiveConfig, RecursiveModel, Shape
+from reason.models.recursion import euler_maruyama
 
 PULL = 0.9  # F(z) = PULL·z: a slow drift, so that the noise term decides the order
 
@@ -56,21 +57,10 @@ def stepped(model):
     return model.step(*begun(model, TOKENS)).z_h
 
 
-def test_a_training_step_is_its_noisy_recursion(monkeypatch):
-    """Δt = 1/4 in each call, ζ = 1 and σ√Δt = 0.15."""
-    monkeypatch.setattr("reason.dynamics.integrate.normal_like", torch.ones_like)
-    model = made(h_cycles=1, l_cycles=1, separate_networks=True, noise="additive", sigma=0.3, dt=0.25).train()
-    start, x = begun(model, TOKENS)
-    (z_h, z_l), geometry = start, x.geometry
-    z_l = 0.75 * z_l + 0.25 * model.f_l(z_l + z_h + x.x, geometry) + 0.15
-    z_h = 0.75 * z_h + 0.25 * model.f_h(z_h + z_l, geometry) + 0.15
-    torch.testing.assert_close(model.step(start, x), (z_h, z_l))
-
-
 def test_noise_is_in_every_call_of_a_training_step_and_nowhere_else(monkeypatch):
     """N_H·(N_L + 1) = 6 draws a supervision step, those of cycles without gradient too; none in maps and evaluation."""
     draws = []
-    monkeypatch.setattr("reason.dynamics.integrate.normal_like", lambda z: (draws.append(z.shape), normal_like(z))[1])
+    monkeypatch.setattr("reason.models.recursion.normal_like", lambda z: (draws.append(z.shape), normal_like(z))[1])
     model = made(noise="additive", sigma=1.0).train()
     assert not torch.equal(stepped(model), stepped(model))
     assert len(draws) == 2 * 6

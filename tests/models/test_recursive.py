@@ -26,6 +26,7 @@ VARIANTS = {
     "all cycles": {"gradient": "all-cycles"},
     "input state": {"initial": "input"},
     "euler": {"dt": 0.5},
+    "noise": {"dt": 0.25, "noise": "additive", "sigma": 0.3, "separate_networks": True},
     "mean q": {"q_from": "mean"},
     "single z": {"states": 1},
     "single z, mlp": {"states": 1, "mixer": "mlp", "positions": "none"},
@@ -74,7 +75,7 @@ def naive_step(model, inputs, identifier):
         return reference.network(h, w, name, c.num_layers, c.repeats, c.num_heads, c.positions == "rotary", act)
 
     def move(z, f):
-        return z + c.dt * (f - z)
+        return z + c.dt * (f - z) + (c.sigma * c.dt**0.5 if c.noise == "additive" else 0)  # ζ = 1
 
     if c.states == 1:
         z = z_h
@@ -94,7 +95,8 @@ def naive_step(model, inputs, identifier):
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
-def test_step_equals_the_naive_loop(changes):
+def test_step_equals_the_naive_loop(changes, monkeypatch):
+    monkeypatch.setattr("reason.models.recursion.normal_like", torch.ones_like)
     model, puzzles = make(**changes), batch()
     x = model.encode(puzzles)
     state = model.step(model.initial_state(x), x)

@@ -10,10 +10,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from datasets_gen.structure import Structure
 from reason.config.overrides import override
-from reason.dynamics.integrate import euler_maruyama
 from reason.errors import ConfigError, Diverged
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Shape
+from reason.models.recursion import euler_maruyama
 from reason.presets import PRESETS
 from reason.training.log import read_metrics
 from reason.training.precision import dtypes
@@ -60,8 +60,7 @@ def test_products_are_halved_and_states_are_not(name):
     assert {x.x.dtype, *(part.dtype for part in state)} == {torch.float32}
     assert out.logits.dtype == half
     assert out.q_halt is None or out.q_halt.dtype == torch.float32
-    if not hasattr(model, "prelude"):  # of a looped model, which is made of products
-        assert torch.equal(x.x, built(name).encode(batch).x)
+    assert torch.equal(x.x, built(name).encode(batch).x)
 
 
 @pytest.mark.parametrize("name", MODELS)

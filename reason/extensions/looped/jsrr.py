@@ -13,8 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from reason.dynamics.integrate import normal_like
-from reason.dynamics.jacobian import jvp
+from reason.dynamics.jacobian import jvp, normal_like
 from reason.losses.equilibrium import maps
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import SupervisionStep

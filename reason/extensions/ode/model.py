@@ -13,9 +13,9 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from reason.dynamics.integrate import euler_maruyama, normal_like
+from reason.dynamics.jacobian import normal_like
 from reason.models.base import Shape
-from reason.models.recursion import Cycles, Network, RecursiveState, Update, euler_step
+from reason.models.recursion import Cycles, Network, RecursiveState, Update, euler_maruyama, euler_step
 from reason.models.recursive import RecursiveModel
 from reason.models.recursive_config import RecursiveConfig
 from reason.settings.base import Readable, When

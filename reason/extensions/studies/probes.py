@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from reason.dynamics.integrate import normal_like
-from reason.dynamics.jacobian import Map, estimated_diagonal, jvp
+from reason.dynamics.jacobian import Map, estimated_diagonal, jvp, normal_like
 from reason.models.base import Context, Reasoner, State
 from reason.models.states import distance, mapped, norm, parts
 

@@ -7,7 +7,7 @@ import torch
 from evaluators import random_batch, shaken
 from reference import full_jacobian
 
-from reason.dynamics.integrate import normal_like
+from reason.dynamics.jacobian import normal_like
 from reason.extensions.looped.jsrr import JsrrConfig, jsrr_loss, l2_loss, norm_penalty
 from reason.extensions.looped.model import LoopedConfig, LoopedState
 from reason.losses import LossConfig

@@ -6,11 +6,9 @@ import torch
 from evaluators import begun
 from test_integrate import PULL, SETTINGS, SHAPE, TOKENS, stepped, strong_order
 
-from reason.config.overrides import override
-from reason.config.schema import Config
-from reason.dynamics.integrate import euler_maruyama
-from reason.errors import ConfigError
 from reason.extensions.ode.model import OdeConfig, OdeModel, integrate
+from reason.models import RecursiveConfig, RecursiveModel
+from reason.models.recursion import euler_maruyama
 
 
 def made(**changes):
@@ -45,7 +43,7 @@ def test_strong_order_of_multiplicative_noise():
 @pytest.mark.parametrize("noise", ["additive", "multiplicative"])
 def test_a_training_step_is_its_noisy_recursion_in_substeps(noise, monkeypatch):
     """Two substeps of Δt/n = 1/4 in each call, ζ = 1 and σ√(Δt/n) = 0.15; the noise is ζ, or F(z)ζ."""
-    for module in ("reason.dynamics.integrate", "reason.extensions.ode.model"):
+    for module in ("reason.models.recursion", "reason.extensions.ode.model"):
         monkeypatch.setattr(f"{module}.normal_like", torch.ones_like)
     once = {"h_cycles": 1, "l_cycles": 1, "separate_networks": True}
     model = made(**once, noise=noise, sigma=0.3, dt=0.5, substeps=2).train()
@@ -75,10 +73,10 @@ def test_integrators_agree_where_steps_are_small(equation):
 
 
 def test_one_euler_step_of_the_impulse_equation_is_the_trained_map():
-    model = made()
-    torch.testing.assert_close(stepped(model), stepped(with_weights_of(model, integrator="euler", substeps=1)))
-    moved = stepped(with_weights_of(model, integrator="heun"))
-    assert not torch.allclose(stepped(model), moved)
+    model, core = made(), RecursiveModel(RecursiveConfig(**SETTINGS), SHAPE, torch.float64).double()
+    core.load_state_dict(model.state_dict())
+    assert torch.equal(stepped(model), stepped(core))
+    assert not torch.allclose(stepped(model), stepped(with_weights_of(model, integrator="heun")))
 
 
 @pytest.mark.parametrize("substeps", [1, 3])
@@ -94,12 +92,3 @@ def test_the_averaged_equation_is_its_euler_steps(substeps):
     path = model.path(start, x)  # a state for each cycle
     assert len(path) == 2
     torch.testing.assert_close(path[-1], model.step(start, x))
-
-
-@pytest.mark.parametrize(("typed", "words"), [
-    ({"model.noise": "additive", "model.integrator": "heun"}, "type model.noise=none"),
-    ({"model.equation": "averaged", "model.states": "1"}, "model.equation=impulse"),
-])  # fmt: skip
-def test_settings_that_do_not_fit(typed, words):
-    with pytest.raises(ConfigError, match=words):
-        override(Config(), typed)
