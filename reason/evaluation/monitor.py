@@ -14,7 +14,7 @@ from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Accuracy, Evaluator
 from reason.models.base import Reasoner
 from reason.training.ema import Ema
-from reason.training.monitor import Reading
+from reason.training.monitor import Validation
 from reason.training.world import World
 
 
@@ -32,10 +32,12 @@ class SplitMonitor:
         self.settings = EvaluationConfig(steps=steps, limit=puzzles, batch_size=rows)
 
     @torch.no_grad()
-    def read(self, model: Reasoner, ema: Ema | None, step: int) -> Reading:
+    def validate(self, model: Reasoner, ema: Ema | None, step: int) -> Validation:
         """Return the accuracy at optimizer step `step` over the puzzles of all sets, of `ema` if the run keeps one."""
-        started, training = time.perf_counter(), model.training
-        sums, count = np.zeros(2), 0
+        started = time.perf_counter()
+        training = model.training
+        sums = np.zeros(2)  # of exact and cell accuracy over the puzzles
+        count = 0
         try:
             with contextlib.nullcontext() if ema is None else ema.in_place():
                 for data in self.sets:
@@ -45,12 +47,10 @@ class SplitMonitor:
                     accuracy = Accuracy(evaluator, first=self.steps)
                     with evaluator.own_randomness():
                         results = accuracy.result(evaluator.observe([accuracy])[0])
-                    shares, puzzles = (
-                        np.array([*results["exact_by_step"], *results["cell_by_step"]]),
-                        len(evaluator.examples),
-                    )
-                    sums, count = sums + shares * puzzles, count + puzzles
+                    shares = np.array([*results["exact_by_step"], *results["cell_by_step"]])
+                    sums += shares * len(evaluator.examples)
+                    count += len(evaluator.examples)
         finally:
             model.train(training)
         exact, cell = (sums / count).tolist()
-        return Reading(step, exact, cell, count, time.perf_counter() - started)
+        return Validation(step, exact, cell, count, time.perf_counter() - started)

@@ -26,7 +26,7 @@ from reason.runs.results import training_curve
 from reason.runs.sets import require_set
 from reason.settings.base import Mark
 from reason.training.accelerate import compile_networks
-from reason.training.auto import resolve_reading
+from reason.training.auto import resolve_evaluation
 from reason.training.device import pick_device
 from reason.training.world import device_of_process, joined
 from reason.version import __version__
@@ -87,7 +87,7 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     folder.parent.mkdir(parents=True, exist_ok=True)  # fails before the work if nothing can be written
     with joined(device) as world:
         share = -(-min(len(data), settings.limit or len(data)) // world.size)
-        config, reasons = resolve_reading(config, data.shape, device, share, steps)
+        config, reasons = resolve_evaluation(config, data.shape, device, share, steps)
         how = config.evaluation.compile
         stepper = extension("graph", "capture").CapturedStep(trained.model) if how == "graph" else None
         if compiled := how != "none":

@@ -43,7 +43,7 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device) -> tuple[
     return config, reasons
 
 
-def resolve_reading(
+def resolve_evaluation(
     config: Config, shape: Shape, device: torch.device, puzzles: int, steps: int
 ) -> tuple[Config, list[str]]:
     """Choose `evaluation.compile` if it is auto, as `resolve` does; a step without gradient costs a third.

@@ -33,7 +33,7 @@ from reason.training.ema import Ema
 from reason.training.generators import seed_this_process, seeds
 from reason.training.interrupt import Outcome, StopRequest
 from reason.training.log import Meters, log_line, open_log
-from reason.training.monitor import Reading, validate
+from reason.training.monitor import Validation, validate
 from reason.training.optim import Optimizers, unscaled_gradient
 from reason.training.precision import LossScaling, dtypes
 from reason.training.world import World
@@ -111,7 +111,7 @@ class Trainer:
         self.step = 0  # optimizer steps taken
         self.index = 0  # supervision steps taken
         self.seconds = 0.0
-        self.best: Reading | None = None
+        self.best: Validation | None = None
         self.log_position = 0  # bytes of metrics.jsonl at the newest checkpoint
         self.saved: int | None = None  # the step of the newest checkpoint
 
@@ -162,7 +162,7 @@ class Trainer:
             yield StepPlan(
                 set_index,
                 new_loader_batch=index_in_set % rollout.accum_steps == 0,
-                loops=rollout.loops.draw(self.config.seed, index, self.step),  # class: `ROLLOUT_SECTIONS["loops"]`
+                loops=rollout.loops.draw(self.config.seed, index, self.step),  # an extension may replace LoopsConfig
                 measure_gradients=self.balancer is not None and self.balancer.is_update_step(index, sets),
             )
 
@@ -188,29 +188,31 @@ class Trainer:
 
     def train(self, max_steps: int | None = None, max_minutes: float | None = None) -> Outcome:
         """Train to the last step, to step `max_steps`, for `max_minutes` or to a signal; always save the last state."""
-        c = self.config.training
-        total = self.config.training.steps
+        config = self.config.training
+        total = config.steps
         goal = total if max_steps is None else min(total, max_steps)
-        begun = time.perf_counter()
-        before = self.seconds
+        started = time.perf_counter()
+        earlier = self.seconds  # spent before this call
         bar = Progress(total=total, initial=self.step, unit="step", desc="training", disable=not self.world.first)
         with bar, contextlib.closing(open_log(self)) as log, StopRequest(patient=self.world.size > 1) as stop:
             if self.saved is None:
                 state.save(self, log)  # metrics without a checkpoint then mean a lost checkpoint
             while self.step < goal and not self.world.any(stop.name is not None):
                 norm = self.run_step()
-                self.seconds = before + time.perf_counter() - begun
+                self.seconds = earlier + time.perf_counter() - started
                 bar.update()
-                if self.step % c.log_every == 0 or self.step == total:
+                if self.step % config.log_every == 0 or self.step == total:
                     state.refuse_broken(self)
                     bar.set_postfix_str(log_line(self, norm, log))
                 best = validate(self, log)
-                if best or (self.step % c.checkpoint_every == 0 and self.step < goal):
+                if best or (self.step % config.checkpoint_every == 0 and self.step < goal):
                     state.save(self, log)
-                if max_minutes is not None and self.seconds - before >= 60 * max_minutes:
+                if max_minutes is not None and self.seconds - earlier >= 60 * max_minutes:
                     stop.name = stop.name or f"--max-minutes {max_minutes:g}"
             if self.saved != self.step:
                 state.save(self, log)
-        self.seconds = before + time.perf_counter() - begun  # with the last validation and checkpoint
-        limit = f"--max-steps {max_steps}" if self.step >= goal < total else None
-        return Outcome(self.step, None if self.step >= total else stop.name or limit or "another process")
+        self.seconds = earlier + time.perf_counter() - started  # with the last validation and checkpoint
+        if self.step >= total:
+            return Outcome(self.step, None)
+        limit = f"--max-steps {max_steps}" if self.step >= goal else None
+        return Outcome(self.step, stop.name or limit or "another process")

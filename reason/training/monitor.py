@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Validation:
     """Accuracy of the averaged weights after the trained steps (N_super; T of a looped model), without halting."""
 
     step: int  # optimizer steps
@@ -20,8 +20,8 @@ class Reading:
     puzzles: int
     seconds: float
 
-    def beats(self, other: Reading | None) -> bool:
-        """Compare exact accuracy, then cell accuracy; in a tie the earlier reading wins (ours)."""
+    def beats(self, other: Validation | None) -> bool:
+        """Compare exact accuracy, then cell accuracy; in a tie the earlier one wins (ours)."""
         return other is None or (self.exact, self.cell) > (other.exact, other.cell)
 
 
@@ -31,8 +31,8 @@ def validate(trainer: Trainer, log: MetricsLog) -> bool:
     step = trainer.step
     if trainer.monitor is None or (step % (c.monitor.every or c.checkpoint_every) and step != c.steps):
         return False
-    reading = trainer.monitor.read(trainer.model, trainer.ema, step)
-    log.write({"step": step, **{f"monitor/{k}": v for k, v in vars(reading).items() if k != "step"}})
-    if best := reading.beats(trainer.best):
-        trainer.best = reading
+    validation = trainer.monitor.validate(trainer.model, trainer.ema, step)
+    log.write({"step": step, **{f"monitor/{k}": v for k, v in vars(validation).items() if k != "step"}})
+    if best := validation.beats(trainer.best):
+        trainer.best = validation
     return best

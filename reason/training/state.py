@@ -15,7 +15,7 @@ from reason.rollout import Carry
 from reason.training import checkpoint
 from reason.training.generators import random_states, restore_random_states
 from reason.training.log import MetricsLog
-from reason.training.monitor import Reading
+from reason.training.monitor import Validation
 
 if TYPE_CHECKING:
     from reason.training.loop import Trainer
@@ -104,7 +104,7 @@ def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
         sampler.load_state_dict(kept)
     best = held["best"]
     if best is not None and (folder.parent / f"step-{best['step']:06d}").is_dir():
-        trainer.best = Reading(**best)
+        trainer.best = Validation(**best)
     own = trainer.world.own_rows
     kind = type(trainer.carries[0].state)
     for set_index, carry in enumerate(held["carry"]):

@@ -32,7 +32,7 @@ def both(config, folder, steps=5, backend="aot_eager", device="cpu"):
             torch.manual_seed(1)  # the same exploration for both
             trainer.optimizer_step()
         if other.monitor is not None:  # readings between steps make no graph of their own at every one
-            other.monitor.read(other.model, other.ema, other.step)
+            other.monitor.validate(other.model, other.ema, other.step)
         graphs.append(COUNTERS["stats"]["unique_graphs"])
     distance = max(
         ((a - b).norm() / (1e-3 + a.norm())).item()

@@ -16,7 +16,7 @@ from reason.runs.directory import load_run
 from reason.runs.results import training_curve
 from reason.training import checkpoint
 from reason.training.log import Meters, read_metrics
-from reason.training.monitor import Reading
+from reason.training.monitor import Validation
 from reason.training.world import World
 
 
@@ -80,7 +80,7 @@ def test_a_reading_is_the_accuracy_of_the_averages_at_the_last_step(watched, tmp
     trainer = trainer_of(watched, tmp_path / "run")
     trainer.train()
     monitor = trainer.monitor
-    reading = monitor.read(trainer.model, trainer.ema, 40)
+    reading = monitor.validate(trainer.model, trainer.ema, 40)
     model = load_run(tmp_path / "run", CPU, watched).model
     data = PuzzleData(str(watched.data.directory), "validation")
     expected = read(model, data, watched.rollout.supervision_steps, 5)
@@ -89,7 +89,7 @@ def test_a_reading_is_the_accuracy_of_the_averages_at_the_last_step(watched, tmp
     assert reading.cell == pytest.approx(expected["cell_by_step"][-1])
     assert reading.cell > 0.25  # it has learned something: cell accuracy would be chance otherwise
     capped = trainer_of(override(watched, {"training.monitor.puzzles": "5"}), tmp_path / "run").monitor
-    assert capped.read(trainer.model, None, 40).puzzles == 5
+    assert capped.validate(trainer.model, None, 40).puzzles == 5
 
 
 @pytest.mark.parametrize("changes", [{}, {"model.initial": "random"}], ids=["buffer", "random initial state"])
@@ -110,7 +110,7 @@ def test_the_best_is_kept_and_can_be_evaluated(watched, tmp_path, monkeypatch):
     exact = {1: 0.1, 2: 0.5, 3: 0.9, 4: 0.9, 5: 0.2, 6: 0.3}
     config = override(watched, {"training.monitor.every": "1", "training.checkpoint_every": "1"})
     trainer = trainer_of(config, tmp_path / "run")
-    monkeypatch.setattr(trainer.monitor, "read", lambda model, ema, step: Reading(step, exact[step], 0.5, 11, 0.0))
+    monkeypatch.setattr(trainer.monitor, "validate", lambda _, ema, step: Validation(step, exact[step], 0.5, 11, 0.0))
     trainer.train()
     assert trainer.best.step == 3  # of equals the earlier
     names = [path.name for path in checkpoint.checkpoints(tmp_path / "run")]

@@ -32,7 +32,7 @@ def test_batches_come_by_size_in_turn_and_each_size_keeps_its_own_carry(tiny, ma
     assert seen == [16, 25, 16, 25]
     assert [carry.state.z_h.shape[1] for carry in trainer.carries] == [16, 25]
     assert all(carry.steps.max() == 2 for carry in trainer.carries), "both went two steps"
-    assert trainer.monitor.read(trainer.model, trainer.ema, 4).puzzles == 10
+    assert trainer.monitor.validate(trainer.model, trainer.ema, 4).puzzles == 10
 
 
 @pytest.mark.parametrize(
