@@ -25,7 +25,7 @@ from reason.models.mixing import MIXERS
 from reason.nn.geometry import Geometry
 from reason.plugins import ADD_IMPORT
 from reason.presets.tables import BASES
-from reason.rollout import StepRecord, Unroll
+from reason.rollout import StepRecord, SupervisionStep
 from reason.settings.base import Need
 from reason.training.log import read_metrics
 
@@ -105,7 +105,7 @@ def test_a_plain_module_trains_resumes_evaluates_and_solves(here, sudoku_4x4):
 
 def test_attributes_that_the_page_lists_exist():
     owners = {"**The geometry** has": Geometry, "The evaluator has": Evaluator, "A record has": StepRecord,
-              "| field of `Unroll` |": Unroll}  # fmt: skip
+              "| field of `SupervisionStep` |": SupervisionStep}  # fmt: skip
     for words, owner in owners.items():
         listed = re.split(r"\n- |\n\n", PAGE.split(words)[1])[0]
         if "|---|" in listed:
