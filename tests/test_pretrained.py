@@ -74,6 +74,7 @@ FRESH = {
     "sudoku-6x6": "sudoku --size 6 --train 0 --test 100 --seed 12345",
     "addition": "addition --digits 3 --min-digits 1 --mixed-digits --zero-pad --no-reverse --blank-answer "
     "--train 0 --test 100 --seed 12345",
+    "killer": "killer --train 0 --test 100 --seed 12345",
 }
 
 

@@ -208,7 +208,9 @@ class LayoutModel(Reasoner):
             return False
         for layout in () if c.set_agnostic else self.layouts:
             if (same := layout.shape).seq_len == shape.seq_len:
-                return same.vocab_size == shape.vocab_size and (same.structure == shape.structure or not c.structured)
+                # Only mixers that accept any set read `lowest`, and sets of earlier versions do not have it.
+                structure = shape.structure.model_copy(update={"lowest": same.structure.lowest})
+                return same.vocab_size == shape.vocab_size and (same.structure == structure or not c.structured)
         same_weights = all(of(shape) == of(built) for of in (c.embeddings, c.values_of, c.constraints))
         return c.size_free and same_weights and c.missing_structure(shape) is None
 
