@@ -85,7 +85,7 @@ def addition_splits(
     mixed: bool = False,
     processes: int | None = None,
 ) -> dict[str, Split]:
-    """Splits of `counts` sums; no two in all of them add the same numbers.
+    """Return splits of `counts` sums; no two in all of them add the same numbers.
 
     lengths: by split, the fewest and most digits of an operand; the number of digits is uniform between them and
     shared by the operands of a sum, each operand then uniform among the numbers of so many digits. Ratings are
@@ -133,7 +133,7 @@ def random_chunk(chunk: Chunk) -> list[tuple[tuple[int, ...], Sum]]:
 
 
 def _number(draws: np.ndarray) -> int:
-    """A number of len(draws) digits, the first not 0 unless it is the only one."""
+    """Return a number of len(draws) digits, the first not 0 unless it is the only one."""
     lowest = 1 if len(draws) > 1 else 0
     first = lowest + int(draws[0] * (10 - lowest))
     return int("".join(map(str, [first, *(draws[1:] * 10).astype(int)])))

@@ -20,7 +20,7 @@ EXAMPLE = """\
 
 
 def from_sums(options: argparse.Namespace) -> dict[str, Any]:
-    """The sums of every split, on as many digits as the longest operand has; ratings are the digits of the longest."""
+    """Return the sums of every split, padded to the digits of the longest operand; a rating is a sum's longest."""
     sums = {split: read_sums(source) for split, source in by_split(options).items()}
     digits = {split: np.array([len(str(max(operands))) for operands in rows], np.int32) for split, rows in sums.items()}
     puzzle = Addition(int(max(map(max, digits.values()))))
@@ -32,7 +32,7 @@ def from_sums(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def read_sums(path: Path) -> list[list[int]]:
-    """The operands of every sum."""
+    """Return the operands of every sum."""
     sums = []
     for where, entry in read_objects(path):
         row = entry if isinstance(entry, dict) else {}

@@ -90,7 +90,7 @@ class Addition(Puzzle):
         return {**fields, "labels": labels}
 
     def example(self, operands: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens and labels (S,), (S,) of a sum."""
+        """Return tokens and labels (S,), (S,) of a sum."""
         prompt = self._prompt(operands)
         total = str(sum(operands))
         total = total.zfill(self.width) if self.zero_pad else total
@@ -118,7 +118,7 @@ class Addition(Puzzle):
         return "+".join(str(operand).zfill(width) for operand in operands) + "= "
 
     def read(self, question: Iterable[int]) -> list[int]:
-        """The operands of a question (S,)."""
+        """Return the operands of a question (S,)."""
         text = "".join(CHARACTERS[token] if token < len(CHARACTERS) else "?" for token in question)
         terms = text.partition("=")[0].split("+")
         if not all(term.isdecimal() and len(term) <= self.digits for term in terms):
@@ -128,7 +128,7 @@ class Addition(Puzzle):
         return [int(term) for term in terms]
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The first broken rule of one example (S,), (S,), with cells counted from 0."""
+        """Return the first broken rule of one example (S,), (S,), with cells counted from 0."""
         try:
             expected = self.example(self.read(question))
         except DatasetError as error:
@@ -156,7 +156,7 @@ class Addition(Puzzle):
         return ((labels == 0) | (labels == answers)).all(1)
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """A sentence with the answered sum and the right one; None if they are equal."""
+        """Return a sentence with the answered sum and the right one; None if they are equal."""
         right = self._labels(question[None])[0]
         wrong = (right != PAD) & (right != answer)
         if not wrong.any():
@@ -166,14 +166,14 @@ class Addition(Puzzle):
         return f"the answer is {given!r}, the sum is {expected!r}{order} (§ ends it)"
 
     def reply(self, question: np.ndarray, answer: np.ndarray) -> str | None:
-        """The sum, its highest digit first."""
+        """Return the sum, its highest digit first."""
         drawn = self.draw(self.frames(question, answer[None])[1]).partition("=")[2]
         digits = drawn.strip().partition(CHARACTERS[EOS])[0]
         total = digits[::-1] if self.reverse else digits
         return " + ".join(map(str, self.read(question))) + f" = {total.lstrip('0') or total[-1:] or '?'}"
 
     def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """The prompt, followed by the answer; in the causal layout, a cell's answer is the token after it."""
+        """Return the prompt, followed by the answer; in the causal layout, a cell's answer is the token after it."""
         frames = np.concatenate([question[None], answers.astype(question.dtype)])
         if not self.causal:
             return np.where((question == BLANK) | (np.arange(len(frames)) == 0)[:, None], frames, question)
@@ -191,13 +191,13 @@ class Addition(Puzzle):
         return np.array([hash(each) % 2**64 for each in operands], np.uint64)
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
-        """The text of a question, or of a question's sum with the answer given."""
+        """Return the text of a question, or of a question's sum with the answer given."""
         if question is None:
             return "".join(CHARACTERS[token] for token in tokens if token != PAD)
         return self._prompt(self.read(question)) + self.draw(tokens).lstrip()
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a typed sum such as `12+34=`; an answer behind '=' is left out."""
+        """Parse tokens (S,) of a typed sum such as `12+34=`; an answer after '=' is left out."""
         typed = SUM.fullmatch(text)
         if typed is None:
             raise DatasetError(f"{text.strip()!r:.60} is not a sum; type whole numbers with + between them, as 12+34=")
@@ -209,7 +209,7 @@ class Addition(Puzzle):
 
 
 def is_digit(tokens: np.ndarray) -> np.ndarray:
-    """A mask of the tokens that are digits, 0 to 9."""
+    """Return a mask of the tokens that are digits, 0 to 9."""
     return (tokens >= 1) & (tokens <= 10)
 
 

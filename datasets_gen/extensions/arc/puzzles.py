@@ -37,7 +37,7 @@ def tokens_of(grid: np.ndarray, top: int = 0, left: int = 0, side: int = SIDE) -
 
 
 def crop(board: np.ndarray) -> np.ndarray:
-    """The largest rectangle of colours at the top left corner of a board (rows, columns) of tokens, as colours.
+    """Return the largest rectangle of colours at the top left corner of a board (rows, columns) of tokens, as colours.
 
     Among equally large ones, the one with the fewest rows; empty (0, 0) if the corner holds no colour. HRM and TRM
     crop a prediction in the same way and ignore its end tokens. (TRM, evaluators/arc.py)
@@ -56,13 +56,13 @@ def board_of(tokens: np.ndarray) -> np.ndarray:
 
 
 def corner_of(tokens: np.ndarray) -> tuple[int, int]:
-    """The first row and the first column that hold a colour; (0, 0) on an empty board."""
+    """Return the first row and the first column that hold a colour; (0, 0) on an empty board."""
     coloured = board_of(tokens) >= FIRST_COLOUR
     return int(coloured.any(1).argmax()), int(coloured.any(0).argmax())
 
 
 def grid_of(tokens: np.ndarray) -> np.ndarray:
-    """The grid of colours of a question or a label (S,), at any place of the board; 0×0 on an empty board."""
+    """Return the grid of colours of a question or a label (S,), at any place of the board; 0×0 on an empty board."""
     top, left = corner_of(tokens)
     return crop(board_of(tokens)[top:, left:])
 
@@ -104,7 +104,7 @@ class Arc(SquareBoard):
         return None
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
-        """The statistics (N,) of the puzzles, by name."""
+        """Return the statistics (N,) of the puzzles, by name."""
         return {"cells of the answer": (answers >= FIRST_COLOUR).sum(1)}
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
@@ -116,7 +116,7 @@ class Arc(SquareBoard):
         return super().signatures(np.array(moved).reshape(len(questions), 2 * self.seq_len), answers)
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (S,) of a whole board in the characters of `draw`, with its frame or without."""
+        """Parse tokens (S,) of a whole board in the characters of `draw`, with or without its frame."""
         return super().parse("\n".join(unframed(drawn_lines(text))[0]))
 
 
@@ -143,14 +143,14 @@ class Augmentation:
         return cls(int(rng.random() * 8), (0, *(int(colour) + 1 for colour in rng.random(9).argsort())))
 
     def name(self, task: str) -> str:
-        """The identifier of the task under this augmentation; the name of the task for the identity."""
+        """Return the identifier of the task under this augmentation; the name of the task for the identity."""
         if self == Augmentation():
             return task
         return SEPARATOR.join([task, f"t{self.which}", "".join(map(str, self.colours))])
 
     @classmethod
     def of(cls, identifier: str) -> tuple[str, Augmentation]:
-        """The task and the augmentation that an identifier names; without an augmentation, the identity."""
+        """Return the task and the augmentation that an identifier names; without an augmentation, the identity."""
         found = NAMED.fullmatch(identifier)
         if found is None or len(set(found["colours"])) < 10:
             return identifier, cls()

@@ -48,7 +48,7 @@ _TASKS, _SOLUTIONS = TypeAdapter(dict[str, _Task]), TypeAdapter(dict[str, list[_
 
 
 def task_files(sources: Iterable[Path]) -> list[Path]:
-    """The files to load, also those in folders; files of solutions are loaded together with their challenges."""
+    """Return the files to load, also those in folders; files of solutions are loaded together with their challenges."""
     files = [file for source in sources for file in (sorted(source.rglob("*.json")) if source.is_dir() else [source])]
     files = [file for file in files if file.name != "metadata.json"]  # re-arc's statistics
     return [file for file in files if (asked := _beside(file, "challenges")) == file or asked not in files]
@@ -59,7 +59,7 @@ def _beside(path: Path, kind: str) -> Path:
 
 
 def read_tasks(path: Path) -> dict[str, Task]:
-    """The tasks of a task file, or of a challenges file with the solutions file of the same folder, if there is one."""
+    """Return the tasks of a task file, or of a challenges file and, if it exists, the solutions file beside it."""
     content = read_json(path)
     if isinstance(content, list):  # pairs of one task, as re-arc writes them
         content = {"train": content, "test": []}
@@ -87,7 +87,7 @@ def _checked(adapter: TypeAdapter[Any], content: Any, path: Path) -> Any:
 
 
 def tasks_asked(directory: Path, identifiers: list[str], split: Split) -> dict[str, Task]:
-    """The tasks whose test inputs a set asks about: from its test_puzzles.json; without the file, from its pairs.
+    """Return the tasks whose test inputs are in a set: from its test_puzzles.json or, without it, from its pairs.
 
     identifiers, split: of the set's test split; the puzzles that are not augmented hold the pairs.
     """

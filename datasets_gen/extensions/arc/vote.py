@@ -77,7 +77,7 @@ def _ranked(votes: dict[Key, list[float]]) -> list[Key]:
 
 
 def _attempts(ranked: list[Key]) -> dict[str, Grid]:
-    """The first two grids; a missing one is the sample submission's, since both attempts must be grids."""
+    """Return the first two grids; a missing one is the sample submission's, since both attempts must be grids."""
     grids = [np.frombuffer(cells, np.uint8).reshape(shape).tolist() for shape, cells in ranked if cells]
     return dict(zip(("attempt_1", "attempt_2"), [*grids, MISSING, MISSING], strict=False))
 

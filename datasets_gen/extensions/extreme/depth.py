@@ -75,7 +75,7 @@ def _candidates(mask):
 
 @compiled
 def _measure_all(boards, solutions, table):
-    """The depth of N boards (N, S), and the candidates that depth 1 leaves: (N, 2)."""
+    """Return the depth of N boards (N, S), and the candidates that depth 1 leaves: (N, 2)."""
     found, stack = np.zeros((len(boards), 2), np.int64), np.empty(boards.shape[1], np.int64)
     size = table[0].shape[1]
     for n in range(len(boards)):
@@ -106,7 +106,7 @@ def depths(boards: np.ndarray, solutions: np.ndarray) -> Depths:
 
 
 def statistics(boards: np.ndarray, solutions: np.ndarray) -> dict[str, np.ndarray]:
-    """The statistics that `show` prints and by which evaluations group puzzles; none for a set of more than `MOST`."""
+    """Return the statistics that `show` prints and evaluations group by; none for a set of more than `MOST`."""
     if len(boards) > MOST:
         return {}
     measured = depths(boards, solutions)

@@ -70,7 +70,7 @@ def place_held(board: np.ndarray, clues: np.ndarray, rng: np.random.Generator) -
 
 
 def exocet_puzzle(rng: np.random.Generator) -> Puzzle:
-    """A random puzzle that holds an exocet, with its solution; clues that the exocet needs may be more than enough."""
+    """Return a random puzzle that holds an exocet, and its solution; clues of the exocet may be superfluous."""
     while True:
         answer = np.zeros(81, np.uint8)
         answer[:9] = rng.random(9).argsort() + 1

@@ -107,9 +107,9 @@ def random_puzzles(count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def mixed_chunk(lineage: Chunk) -> list[tuple[int, Puzzle]]:
-    """The deep puzzles of a lineage and their share of easy ones, with signatures; the first few have the same shares.
+    """Return the deep puzzles of a lineage and easy ones in proportion, with signatures.
 
-    The kind of the lineage has the number of deep puzzles that each split takes from it.
+    Each beginning of the list has about the same proportions. The kind of the lineage has the number of deep puzzles that each split takes from it.
     """
     rng = lineage.rng
     deep = moved(deepen(lineage.kind[ORDER[lineage.split]], rng), rng)
@@ -124,7 +124,7 @@ def mixed_chunk(lineage: Chunk) -> list[tuple[int, Puzzle]]:
 
 
 def mixed_splits(counts: dict[str, int], *, seed: int = 0, processes: int | None = None) -> dict[str, Split]:
-    """Splits of `counts` 9×9 puzzles. Every lineage belongs to one split. The bytes depend only on counts and seed."""
+    """Return splits of `counts` 9×9 puzzles. A lineage belongs to one split; bytes depend only on counts and seed."""
     deepest = {name: min(max(count // LINEAGES, FEWEST), MOST) for name, count in counts.items()}
     found = distinct(mixed_chunk, deepest, counts, seed, processes, "9x9 Sudoku", lambda *_: False, alone=False)
     splits = {}

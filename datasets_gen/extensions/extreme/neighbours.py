@@ -28,7 +28,7 @@ def place_any(board: np.ndarray, clues: np.ndarray, rng: np.random.Generator) ->
 
 
 def neighbour(question: np.ndarray, rng: np.random.Generator, place: Place = place_any) -> Puzzle | None:
-    """A minimal puzzle near a minimal one (81,), and its solution (81,); None if this draw leads to none.
+    """Return a minimal puzzle near a minimal one (81,), and its solution (81,); None if this draw leads to none.
 
     One clue is removed, another cell takes its digit in a random solution, and a last clue leaves one solution; clues
     that are no longer needed are removed. The result may be the same puzzle. `place` chooses the new clues.
@@ -42,7 +42,7 @@ def neighbour(question: np.ndarray, rng: np.random.Generator, place: Place = pla
 
 
 def _completed(board: np.ndarray, rng: np.random.Generator, place: Place = place_any) -> Puzzle | None:
-    """A board (81,) minimal, after a last clue that leaves one solution; None if there is none. In place.
+    """Return a board (81,) minimal, after a last clue that leaves one solution; None if there is none. In place.
 
     Such a clue is a digit that stands in its cell in exactly one solution.
     """

@@ -33,13 +33,13 @@ ALL = (1 << 27) - 1  # the cells of a band
 
 
 def _rivals(entry: int) -> int:
-    """The entries in the same line or box of a block as an entry."""
+    """Return the entries in the same line or box of a block as an entry."""
     line, box = divmod(entry, 3)
     return (0o007 << 3 * line | 0o111 << box) & ~(1 << entry)
 
 
 def _lone(lines: int) -> np.ndarray:
-    """The entries of every pattern that have no rival among `lines` of their own."""
+    """Return the entries of every pattern that have no rival among `lines` of their own."""
     own = [lines << (e % 3 if lines == 0o111 else 3 * (e // 3)) for e in range(9)]
     return np.bitwise_or.reduce([np.where(ROWS & _rivals(e) & own[e] == 0, ROWS & 1 << e, 0) for e in range(9)])
 
@@ -66,13 +66,13 @@ PEERS = np.bitwise_or.reduce(BIT[geometry(9).peers], axis=1)  # (81, 3)
 
 @compiled
 def _pattern(places):
-    """The entries of the pattern of a digit's places in a band that a permutation uses."""
+    """Return the entries of the pattern of a digit's places in a band that a permutation uses."""
     return np.int64(CLOSED[STACKS[places & 511] | STACKS[places >> 9 & 511] << 3 | STACKS[places >> 18] << 6])
 
 
 @compiled
 def _columns(places):
-    """The columns that a digit may take in a band."""
+    """Return the columns that a digit may take in a band."""
     return (places | places >> 9 | places >> 18) & 511
 
 
@@ -88,7 +88,7 @@ def _turned(first, second, third):
 
 @compiled
 def _alone(places):
-    """The places of a digit in a band that are alone in their box."""
+    """Return the places of a digit in a band that are alone in their box."""
     first, second, third = places & 511, places >> 9 & 511, places >> 18
     twice = first & second | (first | second) & third
     return places & np.int64(OPEN[STACKS[twice] | CROWDED[first | second | third]])
@@ -232,7 +232,7 @@ def _choose(state):
 
 @compiled
 def _read(state, board):
-    """The places that the clues leave to every digit. A value 9 + d bars the digit d from a cell."""
+    """Return the places that the clues leave to every digit. A value 9 + d bars the digit d from a cell."""
     state[:, :3] = ALL
     for cell in range(81):
         for digit in range(9 if board[cell] else 0):

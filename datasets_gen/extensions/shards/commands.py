@@ -44,7 +44,7 @@ def add_shard(parser: argparse.ArgumentParser) -> None:
 
 
 def shard_of(text: str) -> tuple[int, int]:
-    """The (index, count) that i/n names, index from 0."""
+    """Return the (index, count) that i/n names, index from 0."""
     index, _, of = text.partition("/")
     if not (index.isdecimal() and of.isdecimal() and 1 <= int(index) <= int(of)):
         raise argparse.ArgumentTypeError(f"{text} is not a shard; type 1/5 to 5/5 for five of them")
@@ -87,12 +87,12 @@ def merge(options: argparse.Namespace) -> None:
 
 
 def folder_of(directory: Path) -> Path:
-    """The folder with the shards of a set."""
+    """Return the folder with the shards of a set."""
     return directory.with_name(f"{directory.name}.shards")
 
 
 def common(options: argparse.Namespace) -> dict[str, Any]:
-    """The options that decide what the set holds, as JSON gives them back, and the text of a user's page."""
+    """Return the options that decide what the set holds, as JSON gives them back, and the text of a user's page."""
     found = {name: value for name, value in vars(options).items() if name not in OWN} | {"version": __version__}
     page = Path(options.generator)
     if page.suffix == ".py":

@@ -73,7 +73,7 @@ def _comparison(found: dict[str, dict[str, np.ndarray]], name: str) -> list[str]
 
 
 def _statistics(puzzle: Puzzle, split: Split) -> dict[str, np.ndarray]:
-    """The statistics of a split by name, (N,) or (P,), without empty ones; also the rating, if no feature is it."""
+    """Return the statistics of a split by name, (N,) or (P,), without empty ones, and the rating if it is another."""
     split = unscored_as_pad(split)
     found = puzzle.features(split.inputs, split.labels)
     if split.ratings is not None and puzzle.rating_name not in found:

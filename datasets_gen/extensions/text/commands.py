@@ -156,7 +156,7 @@ def _cut(name: str, text: str, size: int) -> Iterator[tuple[str, str]]:
 
 
 def _splits(names: list[str], options: argparse.Namespace) -> dict[str, str]:
-    """The split of each document by its name."""
+    """Return the split of each document by its name."""
     sizes = {name: max(1, round(getattr(options, name) * len(names))) for name in SPLITS[1:] if getattr(options, name)}
     if sum(sizes.values()) >= len(names):
         raise DatasetError(f"{len(names)} documents are too few for {len(sizes) + 1} splits; give more, or --test 0")

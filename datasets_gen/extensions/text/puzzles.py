@@ -57,15 +57,15 @@ class Text(Puzzle):
         return f"the label of cell {int(wrong.argmax())} is not the token after it" if wrong.any() else None
 
     def bytes_of(self, tokens: np.ndarray) -> int:
-        """The number of UTF-8 bytes of the text of tokens (n,)."""
+        """Return the number of UTF-8 bytes of the text of tokens (n,)."""
         return len(self.written(tokens).encode())
 
     def written(self, tokens: Iterable[int]) -> str:
-        """The text of tokens, without padding and ends."""
+        """Return the text of tokens, without padding and ends."""
         return self.tokenizer.decode(map(int, tokens))
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
-        """The text of tokens (S,), as many in each line; unprintable characters are escaped, ¶ ends a document."""
+        """Return the text of tokens (S,) in lines; unprintable characters are escaped, ¶ ends a document."""
         width = LINE[self.tokens]
         lines = []
         for start in range(0, len(tokens), width):
@@ -77,7 +77,7 @@ class Text(Puzzle):
         return "\n".join("".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in lines)
 
     def parse(self, text: str) -> np.ndarray:
-        """Tokens (n,) of the beginning of a document: `end`, then the text. They need not fill a window."""
+        """Return tokens (n,) of the beginning of a document: `end`, then the text. They need not fill a window."""
         tokens = [self.end, *self.tokenizer.encode(text)]
         if len(tokens) > self.window:
             raise DatasetError(f"the text has {len(tokens)} tokens, the model reads {self.window}; give a shorter one")

@@ -66,14 +66,14 @@ KINDS = {"bytes": _bytes, "words": _words, "bpe": _byte_pairs}
 
 @lru_cache(maxsize=4)
 def tokenizer_of(kind: str, lines: str) -> Tokenizer:
-    """The tokenizer of a set; `lines` is the fitted vocabulary, one entry a line, as the set stores it."""
+    """Return the tokenizer of a set; `lines` is the fitted vocabulary, one entry a line, as the set stores it."""
     if kind not in KINDS:
         raise DatasetError(f"tokens {kind!r}: choose from {', '.join(KINDS)}")
     return KINDS[kind](lines)
 
 
 def fitted(kind: str, texts: Iterable[str], size: int) -> str:
-    """The vocabulary of at most `size` tokens fitted to the texts, one entry a line; "" for bytes.
+    """Return the vocabulary of at most `size` tokens fitted to the texts, one entry a line; "" for bytes.
 
     words: the most frequent ones that occur twice or more, equal ones in the order of the alphabet (the blind-spot
     paper: 20,000). bpe: merges, in order.

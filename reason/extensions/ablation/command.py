@@ -138,7 +138,7 @@ def _submitted(folder: Path, ablation: Ablation, cells: list[Cell], through: Exe
 
 
 def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = (), as_published: bool = False) -> Ablation:
-    """The ablation that a command line describes."""
+    """Return the ablation that a command line describes."""
     names, pairs = split_arguments(words, {"data": "data.directory", "steps": "evaluation.steps"})
     seeds = {"seeds": pairs.pop("seeds", None), "first_seed": pairs.pop("seed", None)}
     if len(names) != 1:

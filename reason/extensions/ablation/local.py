@@ -60,7 +60,7 @@ def work_through(ablation: Ablation, cells: Sequence[Cell], jobs: int, until: fl
 
 
 def _begin(cell: Cell, jobs: int, stdin: int) -> subprocess.Popen[bytes]:
-    """A process of its own session, which Ctrl-C does not reach, with its share of the cores."""
+    """Start a process in a separate session, which Ctrl-C does not reach, with its share of the cores."""
     imports = [f"--import={file}" for file in IMPORTED]
     threads = {} if jobs == 1 else {"OMP_NUM_THREADS": str(max(1, torch.get_num_threads() // jobs))}
     command = [sys.executable, "-m", "reason.extensions.ablation.command", *imports]
@@ -79,7 +79,7 @@ def end_with_parent() -> None:
 
 
 def why_ended(status: int, log: Path) -> str:
-    """The signal that killed a process; if it failed by itself, the last error in its log."""
+    """Return the signal that killed a process; if it failed by itself, the last error in its log."""
     if status < 0:
         return f"killed by signal {-status}{', perhaps out of memory' if status == -9 else ''}"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -50,12 +50,12 @@ def summary(runs: Runs) -> list[dict[str, Any]]:
 
 
 def measured(runs: Runs) -> str:
-    """The key of the compared measure: one that all runs have, else exact accuracy."""
+    """Return the key of the compared measure: one that all runs have, else exact accuracy."""
     return next(iter(shared_measures([each for found in runs.values() for each in found.values()])), "exact_by_step")
 
 
 def spread(values: Sequence[float]) -> dict[str, float | None]:
-    """Mean and standard deviation (n − 1); None for too few values."""
+    """Return the mean and standard deviation (n − 1); None for too few values."""
     return {
         "mean": float(np.mean(values)) if len(values) else None,
         "sd": float(np.std(values, ddof=1)) if len(values) > 1 else None,
@@ -63,7 +63,7 @@ def spread(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def difference(ours: Mapping[int, float], theirs: Mapping[int, float], less: bool = False) -> dict[str, Any]:
-    """Mean of the differences ours − theirs, by seed, its 95 % interval by Student's t, and a verdict.
+    """Return the mean of the differences ours − theirs, by seed, its 95 % interval by Student's t, and a verdict.
 
     One pair and equal pairs have no interval. less: smaller values are better.
     """
@@ -84,7 +84,7 @@ def difference(ours: Mapping[int, float], theirs: Mapping[int, float], less: boo
 
 
 def table(rows: Sequence[Mapping[str, Any]], key: str = "exact_by_step") -> Table:
-    """The summary as a table of text; `key` is the measure of the summary."""
+    """Return the summary as a table of text; `key` is the measure of the summary."""
     name, form = MEASURES.get(key, EXACT)
     columns = ("variant", "seeds", "parameters", "minutes", f"{name} at the trained step", "at the last step",
                "against the base", "95 % interval", "verdict")  # fmt: skip

@@ -99,18 +99,18 @@ def submit(through: submitit.Executor, folder: Path, cells: Sequence[Cell], work
 
 
 def submitted(folder: Path) -> dict[str, str]:
-    """The name of the run of every job that was submitted, the newest job last."""
+    """Return the name of the run of every job that was submitted, the newest job last."""
     file = folder / FOLDER / JOBS
     return dict(read_json(file)) if file.exists() else {}
 
 
 def log_of(folder: Path, job: str) -> Path:
-    """The file with the output of a job."""
+    """Return the file with the output of a job."""
     return folder / FOLDER / f"{job}_0_log.out"
 
 
 def queued() -> dict[str, str]:
-    """The state of each of the user's jobs that SLURM has not ended: "RUNNING", "PENDING (Resources)"."""
+    """Return the state of each of the user's jobs that SLURM has not ended: "RUNNING", "PENDING (Resources)"."""
     command = ["squeue", "--me", "--array", "--noheader", "--format=%i|%T|%r"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -48,7 +48,7 @@ class Ablation(BaseModel):
     also_on: list[str] = []
 
     def evaluations(self) -> dict[str, str | None]:
-        """The evaluations of every run by name, and the set of each; None: the run's own."""
+        """Return the evaluations of every run by name, and the set of each; None: the run's own."""
         others = {f"{EVALUATION}-{plain_name(Path(directory).name, 'set')}": directory for directory in self.also_on}
         return {EVALUATION: None, **others}
 
@@ -70,7 +70,7 @@ class Ablation(BaseModel):
         return {name(settings): settings for settings in chosen}
 
     def cells(self, folder: Path) -> list[Cell]:
-        """Every run, a seed of all variants before the next seed; raises ConfigError if a setting does not fit."""
+        """Return every run: all variants of a seed, then the next seed. Raises ConfigError for an invalid setting."""
         return [
             Cell(name, seed, folder / f"{number:02d}-seed{seed}", self.config(settings, seed))
             for seed in range(self.first_seed, self.first_seed + self.seeds)
@@ -78,7 +78,7 @@ class Ablation(BaseModel):
         ]
 
     def config(self, settings: Pairs, seed: int) -> Config:
-        """A variant's config; as many puzzle-steps as the base takes, unless the steps are varied or published."""
+        """Return a variant's config, with the base's puzzle-steps unless the steps are varied or published."""
         base = self._of(next(iter(self.variants().values())))
         config = derive(self._of(settings), {"seed": seed})
         if config.data.directory != base.data.directory:
@@ -121,7 +121,7 @@ class Cell:
     config: Config
 
     def results(self, name: str = EVALUATION) -> dict[str, Any] | None:
-        """The results of an evaluation, with the minutes of training; None if they are missing or damaged."""
+        """Return the results of an evaluation, with the minutes of training; None if they are missing or damaged."""
         try:
             found = compared(read_json(self.run / "evaluation" / name / "results.json"))
             return found | {"minutes": max((line.get("seconds", 0) for line in read_metrics(self.run)), default=0) / 60}
@@ -129,7 +129,7 @@ class Cell:
             return None
 
     def missing(self, ablation: Ablation) -> dict[str, str | None]:
-        """The evaluations that the run still needs."""
+        """Return the evaluations that the run still needs."""
         return {name: read for name, read in ablation.evaluations().items() if self.results(name) is None}
 
     def trained(self) -> bool:
@@ -163,6 +163,6 @@ def open_folder(folder: Path, asked: Ablation) -> None:
 
 
 def cell_of(folder: Path, name: str) -> tuple[Ablation, Cell]:
-    """The ablation that a folder holds, and its run of that name."""
+    """Return the ablation that a folder holds, and its run of that name."""
     ablation = Ablation.model_validate(read_json(folder / SPEC))
     return ablation, next(cell for cell in ablation.cells(folder) if cell.run.name == name)

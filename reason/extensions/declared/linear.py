@@ -51,7 +51,7 @@ class LinearMixer(nn.Module):
         return self.out(glu(y, self.activation)).transpose(0, 1)
 
     def answers(self, z: Tensor, sums: Sums) -> Tensor:
-        """What the booleans z (N, B, D), or (N·B, D), receive: (N, B, 2I) or (N·B, 2I)."""
+        """Return the messages that booleans z (N, B, D) or (N·B, D) receive: (N, B, 2I) or (N·B, 2I)."""
         count = len(sums.features)
         plain = count - sums.weighted  # constraints whose terms weigh the same
         read = (sums.matrix @ z).view(count + sums.weighted, -1, z.shape[-1]) * sums.scale.to(z.dtype)  # (M + W, B, D)

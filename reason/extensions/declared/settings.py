@@ -25,12 +25,12 @@ from reason.models.mixing import (
 
 
 def seen(shape: Shape) -> dict[int, Relation]:
-    """The relations that networks read, by their index."""
+    """Return the relations that networks read, by their index."""
     return {index: relation for index, relation in enumerate(shape.structure.relations) if relation.seen}
 
 
 def build(c: MixingConfig, shape: Shape) -> nn.Module:
-    """The mixer for the groups and relations of a shape."""
+    """Return the mixer for the groups and relations of a shape."""
     groups, values = len(shape.structure.groups), c.values_of(shape) > 0
     return RelationMixer(c.hidden_size, inner_of(c), groups, [*seen(shape).values()], c.symbols, values, *gating(c))
 
@@ -42,12 +42,12 @@ def missing(c: MixingConfig, shape: Shape) -> str | None:
 
 
 def constants(shape: Shape) -> nn.Module | None:
-    """The instances of the set; None: networks read no relation of it."""
+    """Return the instances of the set; None: networks read no relation of it."""
     return Instances(seen(shape), shape.seq_len) if seen(shape) else None
 
 
 def constraints(shape: Shape) -> Constraints:
-    """The groups, and the relations without their instances."""
+    """Return the groups, and the relations without their instances."""
     of = [(each.name, each.places, each.clues, each.highest) for each in seen(shape).values()]
     return constraints_of_groups(shape) | {f"messages.{index}": relation for index, relation in enumerate(of)}
 

@@ -87,12 +87,12 @@ class _Product(torch.autograd.Function):
 class Terms(NamedTuple):
     """The terms of M constraints of each of B puzzles, as arrays."""
 
-    booleans: Tensor  # (B, M, P): cell·K + index of the value; −1 where there is none
+    booleans: Tensor  # (B, M, P): cell·K + index of the value; −1 if there is none
     weights: Tensor  # (B, M, P): 0 there
     bounds: Tensor  # (B, M, 2): lo and hi
 
     def padded(self, longest: int) -> Terms:
-        """The same, padded to `longest` terms."""
+        """Return the same, padded to `longest` terms."""
         more = (0, longest - self.booleans.shape[-1])
         return self._replace(booleans=pad(self.booleans, more, value=-1), weights=pad(self.weights, more))
 
@@ -111,7 +111,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, terms: Terms, booleans: int, weighted: int, dtype: torch.dtype) -> Sums:
-        """Rows and columns are numbered constraint by constraint and boolean by boolean, the B puzzles in turn."""
+        """Number rows by constraint and columns by boolean, in each case for the B puzzles in turn."""
         batch, count, _ = terms.booleans.shape
         there, last = terms.booleans >= 0, slice(count - weighted, None)
         owner = torch.arange(batch, device=there.device)[:, None, None]
@@ -146,7 +146,7 @@ class Tables(NamedTuple):
     """The linear forms of one relation of up to P cells, for every number of cells and all clue numbers."""
 
     codes: Tensor  # (F,) ascending: `code` of the number of cells and the clue numbers of each form
-    places: Tensor  # (F, C, T): the place of each term's cell, P + i for hidden boolean i; −1 where there is none
+    places: Tensor  # (F, C, T): the place of each term's cell, P + i for hidden boolean i; −1 if there is none
     values: Tensor  # (F, C, T)
     weights: Tensor  # (F, C, T)
     bounds: Tensor  # (F, C, 2)
@@ -155,14 +155,14 @@ class Tables(NamedTuple):
 
 
 def code(size: Any, numbers: Sequence[Any], highest: int) -> Any:
-    """One whole number for a number of cells and clue numbers, −1 where there is none."""
+    """Return one whole number for a number of cells and clue numbers, −1 if there is none."""
     for number in numbers:
         size = size * (highest + 2) + number + 1
     return size
 
 
 def tables(relation: Relation, largest: int, values: tuple[int, ...]) -> Tables:
-    """The forms of a relation of up to `largest` cells, each with one of `values`.
+    """Return the forms of a relation of up to `largest` cells, each with one of `values`.
 
     Raises:
         DatasetError: the relation has too many.
@@ -192,7 +192,7 @@ def tables(relation: Relation, largest: int, values: tuple[int, ...]) -> Tables:
 
 
 def _clues(relation: Relation, largest: int) -> list[tuple[int, ...]]:
-    """All clue numbers that instances of a relation of up to `largest` cells may carry."""
+    """Return all clue numbers that instances of a relation of up to `largest` cells may carry."""
     if relation.rule != ["runs"]:
         return [(number,) for number in range(relation.highest + 1)] if relation.clues else [()]
     found: list[tuple[int, ...]] = [()]
@@ -237,7 +237,7 @@ class LinearConstraints(nn.Module):
             self.register_buffer(name, torch.from_numpy(array), persistent=False)
 
     def forward(self, context: Context) -> tuple[Sums, ...]:
-        """Of the set, for booleans (N, …); of the puzzles, for booleans (N·B, …), the puzzles in turn."""
+        """Return the sums of the set, for booleans (N, …), and those of the puzzles, for booleans (N·B, …)."""
         of_set = Terms(*(getattr(self, name) for name in Terms._fields))
         dtype, booleans = torch.promote_types(context.x.dtype, torch.float32), context.x.shape[1]
         found = [Sums.of(of_set, booleans, self.weighted, dtype)]
@@ -255,12 +255,12 @@ class LinearConstraints(nn.Module):
         return tuple(found)
 
     def hidden_of(self, relations: tuple[Tensor, ...]) -> int:
-        """The hidden booleans of puzzles with these instances, behind those of their cells."""
+        """Return the hidden booleans of puzzles with these instances, behind those of their cells."""
         drawn = self._drawn(relations)
         return self.hidden + sum(rows.shape[1] * self._table(index, rows).hidden for index, rows in drawn)
 
     def _drawn(self, relations: tuple[Tensor, ...]) -> list[tuple[int, Tensor]]:
-        """The relations of which puzzles have instances of their own (B, M, C + P), and these."""
+        """Return the relations of which puzzles have instances of their own (B, M, C + P), and these."""
         return [(index, relations[index]) for index in self.relations if relations and relations[index].shape[1]]
 
     def _table(self, index: int, rows: Tensor) -> Tables:
@@ -274,7 +274,7 @@ class LinearConstraints(nn.Module):
         return self._tables[key]
 
     def _of_each(self, index: int, rows: Tensor, first: int) -> tuple[Terms, bool]:
-        """The constraints of instances (B, M, C + P), and whether the terms of one may differ in weight.
+        """Return the constraints of instances (B, M, C + P), and whether the terms of one may differ in weight.
 
         first: the number of their first hidden boolean.
         """

@@ -24,7 +24,7 @@ def write_card(folder: Path, card: Card) -> None:
 
 
 def markdown(card: Card) -> str:
-    """The card as Markdown; its first lines are metadata for the Hugging Face hub.
+    """Return the card as Markdown; its first lines are metadata for the Hugging Face hub.
 
     Names and commands come from files that anyone may have written, so no line may become two, or HTML.
     """
@@ -62,12 +62,12 @@ def markdown(card: Card) -> str:
 
 
 def _papers(card: Card) -> dict[str, str]:
-    """The papers that the summary names; TRM's if it names none, since all models have its recursion."""
+    """Return the papers that the summary names; TRM's if it names none, since all models have its recursion."""
     return {name: PAPERS[name] for name in PAPERS if name in card["summary"]} or {"TRM": PAPERS["TRM"]}
 
 
 def _metadata(card: Card) -> dict[str, Any]:
-    """The metadata for the hub: tags, and the exact accuracy at the last step of each set."""
+    """Return the metadata for the hub: tags, and the exact accuracy at the last step of each set."""
     task = {"type": "puzzle", "name": f"{card['task'].get('name', 'puzzle')}"}
     results = []
     for one in card["evaluations"]:

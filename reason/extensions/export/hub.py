@@ -18,7 +18,7 @@ FILES = ("*.json", "README.md", "checkpoints/*")  # of a run; no code is fetched
 
 
 def fetched(name: str | Path) -> Path:
-    """A copy in runs/ of the model hf:OWNER/NAME, or hf:OWNER/NAME@REVISION, named with its commit.
+    """Return a copy in runs/ of the model hf:OWNER/NAME, or hf:OWNER/NAME@REVISION, named with its commit.
 
     The hub's own cache stays as it is: evaluations are written beside a run's weights.
 
@@ -42,7 +42,7 @@ class Reasoner(Run):
 
     @classmethod
     def from_pretrained(cls, name: str | Path, **settings: Any) -> Self:
-        """The run in a folder, or of the hub's OWNER/NAME; settings as `reason.load` takes them."""
+        """Load the run in a folder, or of the hub's OWNER/NAME, with the settings of `reason.load`."""
         return cls(**vars(load(name if Path(name).exists() else f"hf:{name}", **settings)))
 
     def push_to_hub(self, name: str, *, sets: Sequence[str] = (), stored: str = "fp32", **settings: Any) -> str:

@@ -83,7 +83,7 @@ def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str
 
 
 def _portable(config: Config) -> Config:
-    """The config, with sets of other folders moved to data/, and the run that it began from to runs/."""
+    """Return the config, with sets of other folders moved to data/, and the run that it began from to runs/."""
     names = [path if not Path(path).is_absolute() else f"data/{Path(path).name}" for path in config.data.directories]
     if not names_presets_own_set(config):
         config = derive(config, {"data.generate": {}})
@@ -92,7 +92,7 @@ def _portable(config: Config) -> Config:
 
 
 def _command(config: Config, typed: Sequence[str]) -> list[str]:
-    """The command line of train.py that has this config: its preset and every setting that differs.
+    """Return the command line of train.py that has this config: its preset and every setting that differs.
 
     typed: the run's own command, which names a user's preset. Empty for imported weights, which were not trained.
     """
@@ -122,7 +122,7 @@ def _results(model: Path, name: str, directory: str, changes: Changes) -> tuple[
 
 
 def made_by(directory: str, split: str) -> str | None:
-    """The command that made a set, as dataset.json has it."""
+    """Return the command that made a set, as dataset.json has it."""
     return read_metadata(directory, split).provenance.get("command") if split in splits_of(directory) else None
 
 

@@ -71,11 +71,11 @@ class Traced(nn.Module):
         return tensor.flatten(1, 2)
 
     def shaped(self, tensor: Tensor, like: Tensor) -> Tensor:
-        """A tensor (B, S, …) in the shape of a board; a copy, since graphs share no outputs."""
+        """Return a tensor (B, S, …) in the shape of a board; a copy, since graphs share no outputs."""
         return (tensor.unflatten(1, like.shape[1:3]) if self.sized else tensor).clone()
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Tokens (and identifiers) -> x and the first state; x and a state -> the outputs of a step."""
+        """Map tokens (and identifiers) to x and the first state, or x and a state to the outputs of a step."""
         first, *others = tensors
         if not first.is_floating_point():
             context = self.model.encode(batch_of(self.flat(first), *others))
@@ -175,7 +175,7 @@ def package(name: str) -> Any:
 
 
 def _puzzles(model: Reasoner, sets: Sequence[str], seed: int) -> tuple[Tensor, str]:
-    """Tokens (N, S) for the comparison, and their source."""
+    """Return tokens (N, S) for the comparison, and their source."""
     for directory in map(Path, sets):
         if splits := splits_of(directory):
             split = "test" if "test" in splits else splits[0]
@@ -223,7 +223,7 @@ def onnx_logits(
 
 
 def compared(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, int]:
-    """The largest difference of logits (T, N, S, V), relative to the largest, and how many answers are equal.
+    """Return the largest difference of logits (T, N, S, V), relative to the largest, and how many answers are equal.
 
     Logits of tokens other than symbols are left out.
     """

@@ -65,7 +65,7 @@ def main(argv: list[str]) -> int:
 
 
 def _puzzles(run: Run, count: int) -> Batch:
-    """The first puzzles of the test split of the set that a run was trained on."""
+    """Return the first puzzles of the test split of the set that a run was trained on."""
     if not run.config.data.directories:
         raise ConfigError(f"{run.directory} does not say which set it was trained on")
     dataset = Dataset(run.config.data.directories[0])

@@ -29,7 +29,7 @@ POINTS, DESCENT, RATE = 60, 400, 0.5  # of the illustration of repulsion
 
 
 def _first_records(run: Run, batch: Batch, steps: int) -> list[StepRecord]:
-    """The records of the first puzzle, in float64, at the steps that are drawn: 1, 4, 16, … and the last."""
+    """Return the records of the first puzzle, in float64, at the steps that are drawn: 1, 4, 16, … and the last."""
     drawn = {4**k for k in range(SHOWN - 1)} | {steps}
     records = unroll(precise(run.model), batch.each(lambda part: part[:1]), steps)
     return [record for record in records if record.step in drawn]
@@ -172,7 +172,7 @@ def repulsion(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], ste
 
 
 def repelled(points: Tensor, steps: int = DESCENT, rate: float = RATE) -> Tensor:
-    """Points (n, d) after gradient descent on their repulsion."""
+    """Return points (n, d) after gradient descent on their repulsion."""
     everyone = torch.ones(len(points), dtype=torch.bool)
     for _ in range(steps):
         points = points.detach().requires_grad_()
@@ -190,7 +190,7 @@ def cell_jacobian(f: Map, z: Tensor, cell: int) -> np.ndarray:
 
 
 def _high_states(model: Reasoner, batch: Batch, steps: int, every: int | None = None) -> Tensor:
-    """The readout's part of the state, of each row before and after each step, (B, steps + 1, N).
+    """Return the readout's part of the state, of each row before and after each step, (B, steps + 1, N).
 
     With `every`, each row gets the next puzzle after that many steps, and the states stay.
     """
@@ -204,7 +204,7 @@ def _high_states(model: Reasoner, batch: Batch, steps: int, every: int | None = 
 
 
 def _plane(points: Tensor) -> Tensor:
-    """The two widest directions (N, 2) of points (P, N)."""
+    """Return the two widest directions (N, 2) of points (P, N)."""
     return torch.linalg.svd(points - points.mean(0), full_matrices=False).Vh[:2].T
 
 

@@ -37,7 +37,7 @@ def works(dtype: torch.dtype) -> bool:
 
 
 def architecture(dtype: torch.dtype) -> tuple[str, ...] | None:
-    """The compiler's flags for numbers of a type on this processor; None if the kernels have no instructions.
+    """Return the compiler's flags for numbers of a type on this processor; None if the kernels have no instructions.
 
     bfloat16: AVX-512 BF16; with AMX, products by oneDNN are faster. float32: AVX-512 or AVX2, as torch
     uses here (`ATEN_CPU_CAPABILITY`).
@@ -53,7 +53,7 @@ def architecture(dtype: torch.dtype) -> tuple[str, ...] | None:
 
 @functools.cache
 def library(dtype: torch.dtype) -> ctypes.CDLL:
-    """The kernels of a type, compiled once for these sources; raises OSError or SubprocessError if that fails."""
+    """Return the kernels of a type, compiled once. Raises OSError or SubprocessError if the compilation fails."""
     flags, sources = FLAGS + (architecture(dtype) or ()), sorted(SOURCES.glob("*.cpp"))
     digest = hashlib.sha256(" ".join(flags).encode())
     for source in (*sorted(SOURCES.glob("*.h")), *sources):

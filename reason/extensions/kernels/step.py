@@ -92,16 +92,16 @@ class Step(NamedTuple):
         return torch.cat([each.new_zeros(1), each.cumsum(0)])
 
     def reads(self) -> tuple[int, int]:
-        """The number of relations, and of input positions of a position's own matrix."""
+        """Return the number of relations, and of input positions of a position's own matrix."""
         ids, taps = self.wiring.ids, self.wiring.taps
         return 0 if ids is None else len(ids), 1 + self.wiring.values if taps is None else len(taps)
 
     def kinds(self) -> list[list[int]]:
-        """The rows of `Wiring.kinds`, as lists."""
+        """Return the rows of `Wiring.kinds`, as lists."""
         return [] if self.wiring.kinds is None else self.wiring.kinds.tolist()
 
     def matrices(self, width: int, inner: int) -> list[tuple[int, int]]:
-        """The shape (rows, columns) of each matrix in a block's weights."""
+        """Return the shape (rows, columns) of each matrix in a block's weights."""
         (relations, own), kinds = self.reads(), self.kinds()
         found = [(2 * inner, width)] * (relations + sum(places for places, *_ in kinds)) + [(2 * inner, own * width)]
         for places, numbers, rows, *_ in kinds:

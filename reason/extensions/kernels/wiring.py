@@ -56,7 +56,7 @@ class WholeStep:
         self.constants: dict[int, tuple[Groups, Tensor | None]] = {}  # by the number of cells
 
     def __call__(self, model: RecursiveModel, state: RecursiveState, context: Context) -> RecursiveState | None:
-        """The state after the calls without a gradient, then those with one; None: the kernel has no such numbers."""
+        """Return the state after the calls without a gradient, then those with one; None for another type or device."""
         x, c = context.x, model.config
         if x.dtype not in DTYPES or x.device.type != "cpu":
             return None
@@ -87,7 +87,7 @@ class WholeStep:
 
 
 def matrices(mixer: Any) -> tuple[Tensor, Tensor]:
-    """The matrices of a mixer, flat: those of groups and symbols, then that of the position itself; and W_o.
+    """Return the matrices of a mixer, flat: those of groups and symbols, then that of the position itself; and W_o.
 
     Of a local mixer the matrix of all neighbours side by side. A mixer may list its own (`matrices`).
     """

@@ -40,7 +40,7 @@ def log_exit_distribution(gates: Tensor) -> Tensor:
 
 
 def exit_step(gates: Tensor, quantile: float) -> Tensor:
-    """The first t, counted from 1, at which 1 − Π_{j≤t}(1 − λ_j) exceeds `quantile`, else T: (T, ...) -> (...)."""
+    """Return the first t (from 1) at which 1 − Π_{j≤t}(1 − λ_j) exceeds `quantile`, else T: (T, ...) -> (...)."""
     beyond = 1 - logsigmoid(-gates).cumsum(0).exp() > quantile
     beyond[-1] = True
     return beyond.int().argmax(0) + 1
@@ -75,5 +75,5 @@ def gates_of(readouts: tuple[Readout, ...] | list[Readout]) -> Tensor:
 
 
 def _losses(step: SupervisionStep, likelihood: Likelihood) -> Tensor:
-    """The losses L_t of all cells, (T, B, S)."""
+    """Return the losses L_t of all cells, (T, B, S)."""
     return torch.stack([cell_loss(readout.logits, step.batch.labels, likelihood) for readout in step.readouts])

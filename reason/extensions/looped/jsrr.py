@@ -38,7 +38,7 @@ def constant_weights(config: Config) -> Iterator[Need]:
 
 
 def jsrr_loss(step: SupervisionStep, rows: int | None, config: JsrrConfig) -> Tensor:
-    """Mean over active rows of ‖j‖² after n times j = J v, v = j/‖j‖ (STARS eq. 3, Algorithm 1), J at the last state.
+    """Return the mean over active rows of ‖j‖² after n steps j = J v, v = j/‖j‖, J at the last state (STARS eq. 3).
 
     J belongs to one loop of a looped model, and to one H-cycle of a recursive one. v is a random unit vector of each
     row over all its cells, detached between products; dropout is off, and J is taken in float32 whatever the
@@ -69,7 +69,7 @@ def _row_norm(z: Tensor) -> Tensor:
 
 
 def l2_loss(step: SupervisionStep) -> Tensor:
-    """Mean over active rows and positions of ‖z_T − z_{T−1}‖₂ (STARS §4.3.2), over all parts of the state alike.
+    """Return the mean over active rows, positions and parts of the state of ‖z_T − z_{T−1}‖₂ (STARS §4.3.2).
 
     Where T = 1, z_0 is the state that the step started from.
     """

@@ -230,7 +230,7 @@ class LoopedModel(LayoutModel):
         return torch.cat([prompt[:asked], written, prompt[asked + len(written) :]])
 
     def begun_from(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-        """A stack of n·L layers takes the run's L in turn, n times (Ouro's upcycling; the order is ours).
+        """Fill a stack of n·L layers with the run's L layers in order, n times (Ouro's upcycling; the order is ours).
 
         One loop of it is n loops of the run's stack if no norm, γ or x̂ is between. A gate that the run did not have
         keeps its initial weights.
@@ -245,15 +245,15 @@ class LoopedModel(LayoutModel):
         return begun
 
     def networks(self) -> list[nn.Module]:
-        """The networks that are applied again and again: the block."""
+        """Return the network that is applied repeatedly: the block."""
         return [self.block]
 
     def map(self, state: LoopedState, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        """Every kind is the same here: z after one loop, without dropout."""
+        """Return the map to z after one loop, without dropout; all kinds are the same here."""
         return lambda z: self._loop(z, context), state.z
 
     def balance_weights(self) -> list[nn.Parameter]:
-        """The block's last output projection and the token embedding, which is the head too (ours, as CMM's)."""
+        """Return the block's last output projection and the token embedding, which is the head too (ours, as CMM's)."""
         last: Any = self.block.blocks[-1]
         output = last.mlp.down if self.config.mixer == "attention" else last.mixer.out
         return [output.weight, self.tokens.weight]

@@ -11,7 +11,7 @@ from reason.presets import MADE, add_papers
 
 
 def _text(options: Mapping[str, Any]) -> Any:
-    """A text set of that size; a shape does not tell which words the vocabulary has."""
+    """Return a text set of that size; a shape does not contain the words of the vocabulary."""
     from datasets_gen.extensions.text.puzzles import Text
 
     return Text(options["window"], "words", "\n".join(map(str, range(options["vocabulary"] - 3))))

@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def write(
     run: Path, model: Any, config: Config, puzzle: Text, text: str, options: argparse.Namespace
 ) -> dict[str, Any]:
-    """The continuation of the text, and the loops that each token took.
+    """Return the continuation of the text, and the loops that each token took.
 
     The model's input is at most a window. Text beyond it is conditioned on the second half of the window.
     """
@@ -81,7 +81,7 @@ def write(
 
 
 def told(written: dict[str, Any], as_json: bool) -> str:
-    """The printed lines: the text, and each token's loops if they differ."""
+    """Return the printed lines: the text, and each token's loops if they differ."""
     if as_json:
         return json.dumps(written, indent=2)
     loops = written["loops"]
@@ -95,7 +95,7 @@ def told(written: dict[str, Any], as_json: bool) -> str:
 
 
 def sampled(logits: Tensor, temperature: float, top_p: float, generator: torch.Generator) -> Tensor:
-    """Tokens (B,) of logits (B, V): the likeliest at temperature 0, else drawn from the nucleus of mass `top_p`.
+    """Return tokens (B,) of logits (B, V): the likeliest at temperature 0, else drawn from the nucleus of mass `top_p`.
 
     The nucleus is the smallest set of likeliest tokens whose probabilities add up to `top_p` (Holtzman et al. 2020).
     """

@@ -120,7 +120,7 @@ def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str)
 def supervised(
     model: Reasoner, carry: Carry, rows: Callable[[], Batch], config: Config, part: int, loops: int
 ) -> Carry:
-    """A supervision step forward and backward; the first of an optimizer step includes the balancer's measurement."""
+    """Run a supervision step forward and backward; the first of an optimizer step includes the balancer."""
     carry, step = supervise(model, carry, rows, config.rollout, loops, part == 0)
     terms = evaluate_terms(step, config.loss, config.loss.present)
     if part == 0 and config.balance.kind != "fixed":

@@ -208,7 +208,7 @@ def _named_tensors(value: Any) -> bool:
 
 
 def _architecture(tree: Any) -> dict[str, Any]:
-    """The authors' settings: the `arch` section of their all_config.yaml, or a config that is one by itself."""
+    """Return the authors' settings: the `arch` section of their all_config.yaml, or a config that is one by itself."""
     arch = tree.get("arch", tree) if isinstance(tree, dict) else None
     if not isinstance(arch, dict):
         return {}

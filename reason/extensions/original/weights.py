@@ -42,7 +42,7 @@ RMS_EPS = 1e-5
 
 
 def from_original(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The original state_dict (with whatever prefixes of wrappers) under our names, in float32.
+    """Return the original state_dict (with whatever prefixes of wrappers) under our names, in float32.
 
     Raises:
         ConfigError: a name that neither model has, or a number that is not finite.
@@ -68,7 +68,7 @@ def from_original(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def inferred(
     weights: Mapping[str, Tensor], cells: int | None, stated: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Shape, dict[str, str]]:
-    """The model section and shape that weights (our names) imply; `stated` is the authors' own config, if known.
+    """Return the model section and shape that weights (our names) imply; `stated` is the authors' own config, if known.
 
     Returns the section as a tree, the shape, and the settings that neither shapes nor `stated` decide and
     that are therefore the authors' defaults, by our name.
@@ -139,7 +139,7 @@ def inferred(
 
 
 def _expansion(weights: Mapping[str, Tensor], stated: Any) -> float:
-    """An expansion that gives every gate's inner width: the stated one, the authors' 4, or the smallest that fits."""
+    """Return an expansion that gives all inner widths: the stated one, the authors' 4, or the smallest that fits."""
     gate_name = re.compile(r"f_l\.blocks\.0\..*down\.weight")
     gates = {name: tuple(weight.shape) for name, weight in weights.items() if gate_name.fullmatch(name)}
     for candidate in (float(stated or 4), 4.0, *(n / 8 for n in range(1, 129))):
@@ -149,7 +149,7 @@ def _expansion(weights: Mapping[str, Tensor], stated: Any) -> float:
 
 
 def original_name(name: str) -> str:
-    """The authors' name of a weight of ours."""
+    """Return the authors' name of a weight of ours."""
     whole = {own: theirs for theirs, own in WHOLE.items()}
     if name in whole:
         return whole[name]

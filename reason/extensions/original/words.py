@@ -99,7 +99,7 @@ def answer(words: Sequence[str]) -> str | None:
 
 
 def spelled(typed: dict[str, str], named: str | None = None, script: bool = False) -> tuple[str, list[str]]:
-    """A command line of this package for settings of the original code, and remarks on the rest.
+    """Return a command line of this package for settings of the original code, and remarks on the rest.
 
     named: a preset of ours that was typed: what it sets takes the place of the authors' defaults. script: `pretrain.py`
     was typed. Epochs become optimizer steps as in their code: epochs · groups · mean examples of a puzzle / batch.

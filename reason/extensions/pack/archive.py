@@ -76,7 +76,7 @@ def _pack(run: Path, out: Path, checkpoint: Path) -> None:
 
 
 def unpacked(archive: Path, run: Path | None) -> Path:
-    """The folder that an archive is unpacked to, whole or not at all: `run`, or one of its name under runs/.
+    """Return the folder that an archive is unpacked to, complete or not at all: `run`, or one of its name under runs/.
 
     Nothing but a run's own files is taken out.
 

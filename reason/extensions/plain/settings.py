@@ -61,15 +61,15 @@ class PlainModel(Reasoner):
         return Context(logits)
 
     def initial_state(self, context: Context) -> Answer:
-        """The state before the first step is zero logits."""
+        """Return zero logits, the state before the first step."""
         return Answer(torch.zeros_like(context.x))
 
     def step(self, state: Answer, context: Context) -> Answer:
-        """The new state is the module's answer."""
+        """Return the module's answer as the new state."""
         return Answer(context.x)
 
     def readout(self, state: Answer, context: Context, step: int | None = None) -> Readout:
-        """The logits are the state."""
+        """Return the state, which holds the logits."""
         return Readout(state.z)
 
 

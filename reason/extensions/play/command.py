@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int:
 
 
 def _models(names: list[str]) -> list[Model]:
-    """The runs that were named, before the models of the package."""
+    """Return the runs that were named, before the models of the package."""
     models = []
     if names:
         from reason.runs.directory import run_and_config  # torch

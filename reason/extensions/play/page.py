@@ -26,7 +26,7 @@ Model = dict[str, Any]  # JSON, but `files`: the bytes of both ONNX graphs
 
 
 def exported(run: Path, config: Config, name: str) -> Model:
-    """A trained run in the form of the page: its graphs, its puzzle's shape, characters and symmetries."""
+    """Return a trained run in the form of the page: its graphs, its puzzle's shape, characters and symmetries."""
     onnx = extension("export", "onnx")
     from reason.solve import family_of_run
 
@@ -64,7 +64,7 @@ def text_of(content: bytes) -> str:
 
 
 def play_page(models: Sequence[Model], script: str, binary: bytes) -> str:
-    """The page; `script` and `binary`: see `runtime`. Models of one title are told apart by their names."""
+    """Return the page; `script` and `binary`: see `runtime`. Models with one title are distinguished by their names."""
     own, seen = "reason.extensions.play", Counter(model["title"] for model in models)
     told_apart = [
         model

@@ -42,7 +42,7 @@ def fetched() -> bytes:
 
 
 def unpacked(package: bytes, source: str) -> tuple[str, bytes]:
-    """The script, whose last line names `ort`, and the binary, compressed by gzip."""
+    """Return the script, whose last line names `ort`, and the binary, compressed by gzip."""
     if base64.b64encode(hashlib.sha512(package).digest()).decode() != INTEGRITY:
         raise ConfigError(f"{source} is not onnxruntime-web {VERSION}: its SHA-512 differs")
     with tarfile.open(fileobj=io.BytesIO(package), mode="r|gz") as archive:  # 145 MB unpacked: read once
@@ -51,7 +51,7 @@ def unpacked(package: bytes, source: str) -> tuple[str, bytes]:
 
 
 def as_script(module: str) -> str:
-    """An ES module as a plain script that defines `ort`: a page from file:// may start no other worker."""
+    """Return an ES module as a plain script that defines `ort`: a page from file:// may start no other worker."""
     code, _, exports = module.rpartition("export{")
     names = re.findall(r"([\w$]+) as ([\w$]+)", exports.partition("}")[0])
     listed = ",".join(f"{outside}:{inside}" for inside, outside in names if outside != "default")

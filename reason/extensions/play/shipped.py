@@ -26,13 +26,13 @@ Hole = tuple[int, str, bool]  # a weight's position in the rest, its name, wheth
 
 
 def shown() -> list[str]:
-    """The models of the package that the page has rules for."""
+    """Return the models of the package that the page has rules for."""
     families = {name: card(name)["task"]["name"] for name in pretrained_models()}
     return sorted((name for name in families if families[name] in FAMILIES), key=lambda n: FAMILIES.index(families[n]))
 
 
 def shipped(name: str) -> Model:
-    """A model of the package in the form of the page."""
+    """Return a model of the package in the form of the page."""
     model, weights = read_json(GRAPHS / f"{name}.json"), load_file(weights_of(name))
     files = {
         graph: filled(gzip.decompress(base64.b64decode(kept["rest"])), kept["holes"], weights)
@@ -42,13 +42,13 @@ def shipped(name: str) -> Model:
 
 
 def weights_of(name: str) -> Path:
-    """The file of a model's weights."""
+    """Return the file of a model's weights."""
     (path,) = (FOLDER / name).glob("checkpoints/*/weights.safetensors")
     return path
 
 
 def made_from(name: str) -> str:
-    """The SHA-256 of the files that a model's graphs depend on."""
+    """Return the SHA-256 of the files that a model's graphs depend on."""
     files = FOLDER / name / "config.json", weights_of(name)
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
@@ -79,7 +79,7 @@ def filled(rest: bytes, holes: Sequence[Hole], weights: Mapping[str, np.ndarray]
 
 
 def _bytes(array: np.ndarray, transposed: bool) -> bytes:
-    """A weight as the graphs hold it."""
+    """Return a weight as the graphs hold it."""
     return (array.T if transposed else array).astype("<f4").tobytes()
 
 

@@ -51,7 +51,7 @@ def difficulty(puzzle: Puzzle | None, ratings: np.ndarray | None, statistics: Ma
 
 
 def binned(values: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Names of bins and the bin of each value (N,): a bin a value up to eight of them, else quartiles.
+    """Return names of bins and the bin of each value (N,): one bin for each of up to eight values, else quartiles.
 
     Puzzles without a rating (NaN) are a bin of their own, the last.
     """

@@ -36,7 +36,7 @@ class Dynamics(Consumer):
         )
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """A row a puzzle; of the first solved and failed ones the spectra too."""
+        """Return a row for each puzzle, and the spectra of the first solved and failed ones."""
         evaluator, model = self.evaluator, precise(self.evaluator.model)
         solved, failed = examples_of(seen["exact"], PROBED)
         steps = min(evaluator.steps, STEPS)

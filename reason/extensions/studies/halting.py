@@ -106,7 +106,7 @@ def _tables(results: Results) -> list[Table]:
 
 
 def _given(results: Results) -> Table:
-    """The table of abstention."""
+    """Return the table of abstention."""
     rows = [
         [
             "none" if row["threshold"] is None else f"{row['threshold']:.2f}",

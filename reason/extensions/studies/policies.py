@@ -35,7 +35,7 @@ SIGNALS = ("fixed", "q", "margin", "max-probability", "certainty", "residual", "
 
 
 def signals(record: StepRecord, likelihood: Likelihood, stays: Tensor | None = None) -> dict[str, Tensor]:
-    """The signals of a step for every puzzle, (B,) each: means over the scored cells. No signal uses a label's value.
+    """Return the signals (B,) of a step: means over the scored cells. No signal uses a label's value.
 
     stays: (B, S) ln Π(1 − λ) of an exit gate so far; None: the model has none.
     """
@@ -59,7 +59,7 @@ class Policy(NamedTuple):
     threshold: float  # inf: never before T
 
     def stops(self, seen: Columns) -> np.ndarray:
-        """The step (N,), counted from 1, after which every puzzle leaves."""
+        """Return the step (N,), counted from 1, after which every puzzle leaves."""
         over = seen[self.signal] > self.threshold
         over[-1] = True
         return over.argmax(0) + 1
@@ -96,7 +96,7 @@ def thresholds(values: np.ndarray) -> list[float]:
 
 
 def calibrated(seen: Columns, signal: str, budget: float | None = None) -> Policy:
-    """The lowest threshold that loses at most the budget. A higher one stops nobody earlier.
+    """Return the lowest threshold that loses at most the budget. A higher one stops nobody earlier.
 
     budget: share of the puzzles that are exact after all T steps and may be lost; of text, by how much perplexity may
     rise, as a share (the blind-spot paper: 0.01).
@@ -112,7 +112,7 @@ def calibrated(seen: Columns, signal: str, budget: float | None = None) -> Polic
 
 
 def policies_for(calibration: Columns, trained_steps: int, budget: float | None = None) -> list[Policy]:
-    """All T steps, the trained steps, the halting head as trained, and every signal calibrated."""
+    """Return all T steps, the trained steps, the halting head as trained, and every signal calibrated."""
     steps = len(calibration["exact"])
     found = [Policy(f"fixed {steps}", "fixed", np.inf)]
     if trained_steps < steps:
@@ -123,7 +123,7 @@ def policies_for(calibration: Columns, trained_steps: int, budget: float | None 
 
 
 def frontier(seen: Columns, signal: str) -> list[dict[str, float]]:
-    """Mean steps and exact (for text, perplexity) at every useful threshold, without duplicates, by mean steps."""
+    """Return mean steps and exact (for text, perplexity) at every useful threshold, sorted, without duplicates."""
     key = "perplexity" if "tokens" in seen else "exact"
     policies = (Policy(signal, signal, threshold) for threshold in thresholds(seen[signal]))
     outcomes = (outcome(seen, policy.stops(seen)) for policy in policies)
@@ -149,7 +149,7 @@ class Policies(Consumer):
         return self._kept.take() if record.step == self.steps else None
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """A row of results for each policy, and the frontier of each signal."""
+        """Return a row of results for each policy, and the frontier of each signal."""
         calibration, tested, source = self._calibration(seen)
         given = self.evaluator.settings.asked["policies"]
         budget = float(given) if given else None
@@ -162,7 +162,7 @@ class Policies(Consumer):
         return {"policies": {"calibrated_on": source, "puzzles": puzzles, "rows": rows, "frontiers": frontiers}}
 
     def _calibration(self, seen: Columns) -> tuple[Columns, Columns, str]:
-        """The columns to calibrate on, those to report on, and a text with the source of the first."""
+        """Return the columns to calibrate on, those to report on, and a text with the source of the first."""
         data = self.evaluator.data
         text = hasattr(self.evaluator.puzzle, "bytes_of")
 

@@ -28,7 +28,7 @@ def joined(state: State) -> Tensor:
 
 @torch.no_grad()
 def eigenvalues(f: Map, z: Tensor, count: int, tolerance: float = 1e-3) -> np.ndarray:
-    """The `count` eigenvalues of largest modulus of J = ∂f/∂z at a single row z (1, …), by ARPACK with products J v.
+    """Return the `count` eigenvalues of largest modulus of J = ∂f/∂z at one row z (1, …), by ARPACK with products J v.
 
     Of a small map all of them. Those that have not converged after 300 iterations are left out.
     """
@@ -94,7 +94,7 @@ def perturb_and_return(model: Reasoner, state: State, context: Context, steps: i
 
 
 def growth_rate(model: Reasoner, state: State, context: Context, steps: int) -> float:
-    """The largest Lyapunov exponent: mean ln(‖δ_{k+1}‖/‖δ_k‖) of a small perturbation, per supervision step.
+    """Return the largest Lyapunov exponent: mean ln(‖δ_{k+1}‖/‖δ_k‖) of a small perturbation, per supervision step.
 
     Benettin's method: after every step the perturbation is brought back to 1e-6 · ‖z‖ along its direction. Above 0
     neighbouring trajectories diverge; at a fixed point it nears ln ρ of the map `step`.
@@ -129,7 +129,7 @@ def oscillation(model: Reasoner, state: State, context: Context) -> list[float]:
 
 
 def trajectory(points: Tensor, solved: bool) -> dict[str, Any]:
-    """The trajectory of a puzzle's states (T + 1, N), the initial one first; `solved`: exact at step T.
+    """Return the trajectory of a puzzle's states (T + 1, N), the initial one first; `solved`: exact at step T.
 
     residual, T numbers: ‖z_k − z_{k−1}‖/‖z_{k−1}‖; norm, T + 1 numbers; end: how it ends.
     """

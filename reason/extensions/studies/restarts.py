@@ -34,7 +34,7 @@ FOR_RESTARTS = 1  # what a puzzle's random numbers are for: `FOR_STARTS` of the 
 
 
 def puzzle_symmetries(seeds: PuzzleSeeds, symmetry: GridSymmetry, restart: int, device: torch.device) -> Symmetries:
-    """A random symmetry for each puzzle's restart number `restart`, 0 for the first."""
+    """Return a random symmetry for each puzzle's restart number `restart`, 0 for the first."""
     draws = [torch.Generator().manual_seed(int(stream.integers(2**32))) for stream in seeds.streams]
     names, sources = zip(*(draw_symmetries(1, symmetry, draw, restart) for draw in draws), strict=True)
     return Symmetries(*(None if part[0] is None else torch.cat(part).to(device) for part in (names, sources)))
@@ -129,7 +129,7 @@ class Restarts(Consumer):
         return on_host
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """A table for each variation."""
+        """Return a table for each variation."""
         return {
             "restarts": {
                 kind: {
@@ -142,7 +142,7 @@ class Restarts(Consumer):
 
 
 def restarts_of(seen: Columns, kind: Variation) -> Columns:
-    """The arrays (R, N) of one variation: right, answers, residual; q with a head, valid if rules decide."""
+    """Return the arrays (R, N) of one variation: right, answers, residual; q with a head, valid if rules decide."""
     return {name.removeprefix(f"{kind}/"): values for name, values in seen.items() if name.startswith(f"{kind}/")}
 
 

@@ -34,7 +34,7 @@ class Processes(World):
     tensors: Any = None  # the group whose tensors are summed and gathered; none: NCCL's
 
     def sum(self, tensor: Tensor) -> Tensor:
-        """The sum over all processes."""
+        """Return the sum over all processes."""
         total = tensor.clone()
         dist.all_reduce(total, group=self.tensors)
         return total
@@ -47,7 +47,7 @@ class Processes(World):
         return torch.cat(parts).to(tensor.device)
 
     def collect(self, items: list[Item]) -> list[Item]:
-        """The items of all processes, the first process's first."""
+        """Return the items of all processes, the first process's first."""
         parts: list[list[Item]] = [[] for _ in range(self.size)]
         dist.all_gather_object(parts, items, group=self.control)
         return [item for part in parts for item in part]

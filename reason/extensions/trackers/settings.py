@@ -24,7 +24,7 @@ def tensorboard(run: Path, step: int, config: dict[str, Any]) -> Tracker:
 
 
 def weights_and_biases(run: Path, step: int, config: dict[str, Any]) -> Tracker:
-    """One run of the project `reason`; a resumed run continues it by the id in RUN/wandb-id.
+    """Return one run of the project `reason`; a resumed run continues it by the id in RUN/wandb-id.
 
     `WANDB_MODE=offline` keeps it under RUN/wandb for `wandb sync`. W&B cannot delete the steps logged after the
     checkpoint, and ignores them when they are trained again.
@@ -40,7 +40,7 @@ def weights_and_biases(run: Path, step: int, config: dict[str, Any]) -> Tracker:
 
 
 def numbers(record: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of a line, without its step."""
+    """Return the numbers of a line, without its step."""
     return {name: value for name, value in record.items() if isinstance(value, int | float) and name != "step"}
 
 

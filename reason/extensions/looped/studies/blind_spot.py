@@ -36,7 +36,7 @@ def read_part(state: State) -> Tensor:
 
 
 def with_read_part(state: State, h: Tensor) -> State:
-    """The state with another h, under each of its names."""
+    """Return the state with another h, under each of its names."""
     mine = read_part(state)
     return type(state)(*(h if z is mine else z for z in state))
 
@@ -76,7 +76,7 @@ def radial_gradient(record: StepRecord, likelihood: Likelihood) -> tuple[float, 
 
 
 def residual_update(before: Tensor, after: Tensor) -> dict[str, float]:
-    """The effect of a loop on h = s·u, means over tokens: b = F(h) − h = a_rad·u + b_⊥, a_rad = ⟨u, b⟩/D (lemma 2)."""
+    """Return the mean effect of a loop on h = s·u: b = F(h) − h = a_rad·u + b_⊥, a_rad = ⟨u, b⟩/D (lemma 2)."""
     s = rms(before)
     u, b = before / s, after - before
     a = (u * b).mean(-1, keepdim=True)
@@ -116,7 +116,7 @@ def blind_spot(
     rows: Tensor | None = None,
     rules: Callable[[StepRecord], Tensor] | None = None,
 ) -> dict[str, Any]:
-    """Every probe, in float64: loops 1 … max(T, far) with T = `loops` the trained ones; JSON-ready.
+    """Return every probe, in float64: loops 1 … max(T, far) with T = `loops` the trained ones; JSON-ready.
 
     rows, rules: see `StepRecord`.
     """
@@ -164,7 +164,7 @@ class BlindSpot(Consumer):
         self.cost = f"blind_spot: {len(self._few)} puzzles in float64, {max(evaluator.trained_steps, 30)} loops"
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """Every probe, by name."""
+        """Return every probe, by name."""
         evaluator, few = self.evaluator, self._few
         batch, loops = evaluator.data.take(few), evaluator.trained_steps
         found = blind_spot(evaluator.model, batch, loops, evaluator.likelihood, rows=few, rules=evaluator.rules)

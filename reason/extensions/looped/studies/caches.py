@@ -21,7 +21,7 @@ WAYS: tuple[tuple[Sharing, bool], ...] = (
 
 
 def in_order(sums: np.ndarray) -> np.ndarray:
-    """Sums (..., batches) added over the batches in a fixed order: reproducible bit for bit, whatever their number."""
+    """Add sums (..., batches) over the batches in a fixed order, so that the result is reproducible bit for bit."""
     return np.asarray(sum(np.moveaxis(sums, -1, 0)))
 
 

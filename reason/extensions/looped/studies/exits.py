@@ -69,7 +69,7 @@ class ExitGate(Consumer):
 
 
 def _sums(logits: Tensor, step: Tensor, batch: Batch, likelihood: Likelihood) -> Tensor:
-    """Sums (4,) of steps, right cells and CE over scored cells, and of exact puzzles, each cell scored at its step."""
+    """Return sums (4,) of steps, right cells and CE over scored cells, and exact puzzles, each cell at its own step."""
     index = (step - 1)[None, :, :, None].expand(1, *logits.shape[1:])
     chosen = logits.gather(0, index).squeeze(0)
     scored = batch.labels != IGNORE

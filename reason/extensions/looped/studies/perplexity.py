@@ -21,7 +21,7 @@ def is_text(evaluator: Evaluator) -> bool:
 
 
 def sources_of(data: PuzzleData, examples: Tensor) -> np.ndarray:
-    """The index (N,) of the source of each example's puzzle in dataset.json's `sources`."""
+    """Return the index (N,) of the source of each example's puzzle in dataset.json's `sources`."""
     puzzles = data.puzzle_of(examples).cpu().numpy()
     return puzzles * 0 if data.sources is None else np.asarray(data.sources[puzzles])
 
