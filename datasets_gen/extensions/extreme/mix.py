@@ -109,7 +109,8 @@ def random_puzzles(count: int, rng: np.random.Generator) -> np.ndarray:
 def mixed_chunk(lineage: Chunk) -> list[tuple[int, Puzzle]]:
     """Return the deep puzzles of a lineage and easy ones in proportion, with signatures.
 
-    Each beginning of the list has about the same proportions. The kind of the lineage has the number of deep puzzles that each split takes from it.
+    Each beginning of the list has about the same proportions. The kind of the lineage holds the number of deep puzzles
+    that each split takes from it.
     """
     rng = lineage.rng
     deep = moved(deepen(lineage.kind[ORDER[lineage.split]], rng), rng)
