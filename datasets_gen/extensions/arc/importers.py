@@ -138,7 +138,7 @@ def _distinct(count: int, rng: np.random.Generator) -> list[Augmentation]:
 def _example(
     pair: dict[str, Grid], augmentation: Augmentation, size: int, rng: np.random.Generator | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Question and label of a pair; both grids move to the same random place if `rng` is given.
+    """Return question and label of a pair; if `rng` is given, both grids move to the same random position.
 
     The label of an unknown output consists of end tokens only, and no prediction equals it.
     """

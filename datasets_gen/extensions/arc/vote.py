@@ -25,7 +25,7 @@ def score(
     tasks: dict[str, Task],
     ks: Iterable[int] = (1, 2),
 ) -> dict[str, Any]:
-    """pass@K of predictions for augmented puzzles: the mean over tasks of the share of inputs solved in K attempts.
+    """Return pass@K of predictions for augmented puzzles: the mean over tasks of the share of inputs solved.
 
     A prediction is cropped (`crop`), its augmentation undone, and the grid that results has one vote
     for the test input that the cropped, turned back question is. Grids are ordered by (votes, mean halting value), both
@@ -64,7 +64,7 @@ def score(
 def vote(
     directory: Path, name: str, identifiers: np.ndarray, inputs: np.ndarray, outputs: np.ndarray, halting: np.ndarray
 ) -> dict[str, Any]:
-    """`score` of predictions for the split `name` of a set; identifiers: (N,) numbers."""
+    """Return `score` of predictions for the split `name` of a set; identifiers: (N,) numbers."""
     metadata, split = read_split(directory, name)
     names = read_identifiers(directory, metadata)
     asked = [names[number] for number in identifiers.tolist()]
@@ -72,7 +72,7 @@ def vote(
 
 
 def _ranked(votes: dict[Key, list[float]]) -> list[Key]:
-    """Grids by their number of votes, then by the mean of what was voted with."""
+    """Return the grids sorted by their number of votes, then by the mean weight of the votes."""
     return sorted(votes, key=lambda key: (len(votes[key]), sum(votes[key]) / len(votes[key])), reverse=True)
 
 

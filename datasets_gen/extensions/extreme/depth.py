@@ -32,7 +32,7 @@ def _keep(mask, cell, candidates, stack, table):
 
 @compiled
 def _eliminate(mask, true, deepest, stack, table):
-    """Strike out of mask (S,) all that trial and error of level `deepest` refutes; never the candidates `true` (S,).
+    """Remove from mask (S,) what trial and error of level `deepest` refutes; never the candidates `true` (S,).
 
     states[k] is the board below k assumptions. There the candidates are tried in turn, each by a copy of the board one
     level deeper, until a whole turn refutes none. No function calls itself: numba crashes on such code from its cache.
@@ -98,7 +98,7 @@ class Depths(NamedTuple):
 
 
 def depths(boards: np.ndarray, solutions: np.ndarray) -> Depths:
-    """Depths of boards (N, S) of digits, 0 in an open cell, whose only solutions (N, S) are known."""
+    """Return the depths of boards (N, S) of digits, 0 in an open cell, whose only solutions (N, S) are known."""
     tables = geometry(size_of(boards))
     singles = tables._replace(segments=tables.segments[:0])  # without locked candidates
     depth, left = _measure_all(*(np.ascontiguousarray(each, np.uint8) for each in (boards, solutions)), singles).T

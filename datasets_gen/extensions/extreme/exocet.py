@@ -33,7 +33,7 @@ SEEN[PEERS[BASE + TARGETS]] = True
 
 @compiled
 def holds_exocet(board):
-    """Does a board (81,) hold an exocet in the cells above?"""
+    """Return whether a board (81,) holds an exocet in the cells above."""
     if board[0] | board[1] | board[12] | board[24]:
         return False
     mask = masks(board, 9)

@@ -41,7 +41,7 @@ SCARCE = 10  # a lineage ends with a generation of fewer children
 
 
 def deepen(wanted: int, rng: np.random.Generator) -> np.ndarray:
-    """Up to `wanted` puzzles (N, 2, 81) of depth 2 of one lineage; none if none gets deep."""
+    """Return up to `wanted` puzzles (N, 2, 81) of depth 2 of one lineage, or none if none gets deep."""
     members, level = [exocet_puzzle(rng) for _ in range(FOUNDERS)], 0.0
     found: list[Puzzle] = []
     while members and len(found) < wanted:
@@ -61,7 +61,7 @@ def deepen(wanted: int, rng: np.random.Generator) -> np.ndarray:
 def _children(
     parents: list[Puzzle], level: float, most: int, met: Counter[bytes | int], rng: np.random.Generator
 ) -> list[Puzzle]:
-    """Up to `most` new neighbours that hold an exocet and endure as much."""
+    """Return up to `most` new neighbours that hold an exocet and have at least this endurance."""
     children: list[Puzzle] = []
     for _ in range(TRIED if parents else 0):
         child = neighbour(parents[int(rng.random() * len(parents))][0], rng, place_held)
@@ -79,7 +79,7 @@ def _children(
 
 
 def moved(puzzles: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Puzzles (N, 2, 81) of digits after a random symmetry each, so that no cell is the exocet's."""
+    """Apply a random symmetry to each puzzle (N, 2, 81) of digits, so that the exocet is in no fixed cells."""
 
     def lines() -> np.ndarray:
         return np.concatenate([3 * band + rng.random(3).argsort() for band in rng.random(3).argsort()])
@@ -93,7 +93,7 @@ def moved(puzzles: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def random_puzzles(count: int, rng: np.random.Generator) -> np.ndarray:
-    """Random puzzles (count, 2, 81), minimal; those that singles solve get up to `EXTRA_CLUES` clues more.
+    """Return random minimal puzzles (count, 2, 81); those that singles solve get up to `EXTRA_CLUES` more clues.
 
     The easy part of Sudoku-Extreme is what raises its mean number of clues.
     """

@@ -55,7 +55,7 @@ def _completed(board: np.ndarray, rng: np.random.Generator, place: Place = place
 
 
 def few_clues(count: int, rng: np.random.Generator) -> list[Puzzle]:
-    """Up to `count` minimal puzzles of at most `FEW` clues, with solutions of different classes, from one walk.
+    """Return up to `count` minimal puzzles of one walk with at most `FEW` clues and inequivalent solutions.
 
     The walk starts from a random puzzle. Every other step removes two clues and adds one, until FEW are left; the other
     steps replace one. The number of clues never rises above the larger of FEW and the least so far.

@@ -96,7 +96,7 @@ def _alone(places):
 
 @compiled
 def _close(state, digit):
-    """Locked candidates of one digit to a fixpoint, and its lone places; False if a band has no place for it."""
+    """Apply locked candidates and lone places of a digit to a fixpoint; return False if a band has no place for it."""
     top, centre, bottom = np.int64(state[digit, 0]), np.int64(state[digit, 1]), np.int64(state[digit, 2])
     while True:
         upper, inner, lower = _pattern(top), _pattern(centre), _pattern(bottom)
@@ -165,7 +165,7 @@ def _deduce(state, dirty):
 
 @compiled
 def _restrict(state, digit, block, pattern):
-    """Strike out a digit's places in a block that lie outside a pattern."""
+    """Remove a digit's places in a block that lie outside a pattern."""
     if block < 3:
         state[digit, block] = np.int64(state[digit, block]) & np.int64(SPREAD[pattern])
         return
@@ -177,7 +177,7 @@ def _restrict(state, digit, block, pattern):
 
 @compiled
 def _triples(state):
-    """Strike out by triples, once: in the crossing of a line and a box, as many digits as it has cells.
+    """Remove candidates by triples, once: the crossing of a line and a box has as many digits as cells.
 
     If no other digit may stand in the crossing, these stand nowhere else in the line and the box; if these have
     no other place in the line, or none in the box, no other digit stands in the crossing. Returns a bit for every digit
@@ -287,7 +287,7 @@ def minimise(board, solution, order):
 
 @compiled
 def endurance(board, solution):
-    """Wrong candidates of a board (81,) that a pass of trial and error leaves, mean of `PASSES`.
+    """Return the number of wrong candidates of a board (81,) that a pass of trial and error leaves, mean of `PASSES`.
 
     A pass assumes every candidate that is not in the solution (81,), from one state, and strikes out at once all of
     those that the rules above refute. It falls only gradually from puzzles that need more than that to others.

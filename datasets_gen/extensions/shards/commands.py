@@ -52,7 +52,7 @@ def shard_of(text: str) -> tuple[int, int]:
 
 
 def run(generate: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> None:
-    """Carry out a generator's command, with --shard only the part that it names."""
+    """Run a generator's command; with --shard, only the part that it names."""
     if options.shard is None:
         generate(options)
         return

@@ -42,7 +42,7 @@ class Shard:
         function: Callable[[Task], Result],
         tasks: Iterable[Task],
     ) -> Iterator[Result]:
-        """function(task) for the tasks of this shard, in order: loaded if it is stored, else computed and stored."""
+        """Yield function(task) for the tasks of this shard, in order: loaded if stored, else computed and stored."""
         tasks = iter(tasks)
         if (first := next(tasks, None)) is None:
             return iter(())
@@ -89,7 +89,7 @@ def _write(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def making(shard: Shard) -> Iterator[None]:
-    """Within the block this process makes the shard."""
+    """Make this process generate the shard within the block."""
     token = PART.set(shard)
     try:
         yield

@@ -206,7 +206,7 @@ def _tokenized(
 
 
 def windows(tokens: np.ndarray, window: int, stride: int, every: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and labels (N, window) of a document's tokens (n,), padded with 0; a label is the token after its cell.
+    """Return inputs and labels (N, window) of a document's tokens (n,), padded with 0; a label is the next token.
 
     every: all labels are scored; else those that the window before has scored are not, so that each token counts once
     and has at least window − stride tokens before it.

@@ -72,7 +72,7 @@ def _begin(cell: Cell, jobs: int, stdin: int) -> subprocess.Popen[bytes]:
 
 
 def end_with_parent() -> None:
-    """In a worker: end at once when the command that began it is gone."""
+    """Make a worker end at once when the command that started it has ended."""
     while os.read(0, 1):
         pass
     os._exit(1)

@@ -118,7 +118,7 @@ def write_ablation(folder: Path, title: str, runs: Runs) -> Table:
 
 
 def charts(runs: Runs) -> list[Chart]:
-    """Charts of the measure by step and, for a share, of the error: a line for a variant's mean, a point for a seed."""
+    """Return charts of the measure by step and, for a share, of the error: a line for a mean, a point for a seed."""
     trained = max(results["trained_steps"] for found in runs.values() for results in found.values())
     key = measured(runs)
     name_of_measure, form = MEASURES.get(key, EXACT)

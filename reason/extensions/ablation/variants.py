@@ -53,7 +53,7 @@ class Ablation(BaseModel):
         return {EVALUATION: None, **others}
 
     def variants(self) -> dict[str, Pairs]:
-        """Settings by name: the first values, which are the base, then the others: all together, or each by itself."""
+        """Return settings by name: the first values (the base), then the others, all combinations or one at a time."""
         keys = list(self.varied)
         base = {key: values[0] for key, values in self.varied.items()}
         if self.one_at_a_time:
@@ -102,7 +102,7 @@ class Ablation(BaseModel):
         return config if "data.directory" in changes else with_published(config)
 
     def refuse_idle(self) -> None:
-        """Raises ConfigError if a varied setting changes nothing in any variant."""
+        """Raise ConfigError if a varied setting changes nothing in any variant."""
         base, *others = self.variants().values()
         for key in (key for key in self.varied if key != PRESET):
             told_apart = [v for v in others if not self.one_at_a_time or v[key] != base[key]]

@@ -29,7 +29,7 @@ class Links(NamedTuple):
 
 
 def links(instances: Tensor, relation: Relation, cells: int, dtype: torch.dtype = torch.float32) -> Links:
-    """Links of instances (..., M, C + n_cells), numbers first, on S = `cells` cells, in float32 or `dtype` if wider."""
+    """Return the links of instances (..., M, C + n_cells), numbers first, on S = `cells` cells, in float32 or wider."""
     numbers, places = instances.split([relation.clues, instances.shape[-1] - relation.clues], dim=-1)
     places = places.long()
     if relation.places:
@@ -56,7 +56,7 @@ class Instances(nn.Module):
                 self.register_buffer(f"{name}_{index}", constant, persistent=False)
 
     def forward(self, context: Context) -> tuple[tuple[Links, ...], ...]:
-        """For each relation its instances: those of the set, and those of each puzzle."""
+        """Return the instances of each relation: those of the set, and those of each puzzle."""
         dtype, found = context.x.dtype, []
         for index, relation in self.relations.items():
             of_set = Links(*(getattr(self, f"{name}_{index}") for name in Links._fields))
@@ -65,7 +65,7 @@ class Instances(nn.Module):
         return tuple(found)
 
     def all_instances(self, context: Context) -> tuple[Tensor, Tensor]:
-        """For the kernel of a whole step: all instances of each puzzle (B, N), and their sizes (n, 5)."""
+        """Return all instances of each puzzle (B, N), and their sizes (n, 5), for the kernel of a whole step."""
         found, kinds = [], []
         for index, relation in self.relations.items():
             of_set = getattr(self, f"rows_{index}").expand(len(context.x), -1, -1)
@@ -143,7 +143,7 @@ class RelationMixer(GroupMixer):
         self.lower = Linear(width, 2 * inner, std=(4 * width) ** -0.5 if std is None else std) if values else None
 
     def matrices(self) -> Tensor:
-        """For the kernel of a whole step, flat: the matrices of groups, symbols and places, of the position itself.
+        """Return the flat matrices of groups, symbols and places, and of the position itself, for the kernel of a step.
 
         Behind them follow for each relation the matrix of its sums and its table of numbers.
         """

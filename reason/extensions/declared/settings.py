@@ -36,7 +36,7 @@ def build(c: MixingConfig, shape: Shape) -> nn.Module:
 
 
 def missing(c: MixingConfig, shape: Shape) -> str | None:
-    """Groups, relations or symbols."""
+    """Return a message if the set has neither groups nor relations and the model no symbols."""
     there = shape.structure.groups or shape.structure.relations or c.symbols
     return None if there else "model.mixer=relations needs groups or relations of cells, and the set declares none"
 

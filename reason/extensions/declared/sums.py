@@ -41,7 +41,7 @@ class Sparse(NamedTuple):
 
     @classmethod
     def of(cls, row: Tensor, column: Tensor, weight: Tensor, shape: tuple[int, int]) -> Sparse:
-        """From entries (E,); those of a row or a column beyond `shape` are left out."""
+        """Build the matrix of entries (E,); those of a row or a column beyond `shape` are left out."""
         outside = (row >= shape[0]) | (column >= shape[1])
         weight = weight.masked_fill(outside, 0.0)  # sorted behind the last row, to which they would be added
         both = []
@@ -206,7 +206,7 @@ class LinearConstraints(nn.Module):
     """Called with a `Context`: the constraints of the set, and those of each puzzle where it has some."""
 
     def __init__(self, shape: Shape):
-        """Raises DatasetError where a relation has no linear form."""
+        """Compute the constraints of the set. Raises DatasetError if a relation has no linear form."""
         super().__init__()
         structure = shape.structure
         self.cells, self.symbols = shape.seq_len, len(structure.alphabet)
@@ -264,7 +264,7 @@ class LinearConstraints(nn.Module):
         return [(index, relations[index]) for index in self.relations if relations and relations[index].shape[1]]
 
     def _table(self, index: int, rows: Tensor) -> Tables:
-        """On the device of the instances, kept: a copy at each step would wait for the host."""
+        """Return the cached tables on the device of the instances; a copy at each step would wait for the host."""
         relation, largest = self.relations[index], rows.shape[-1] - self.relations[index].clues
         key = index, largest, rows.device
         if key not in self._tables:

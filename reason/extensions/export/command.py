@@ -33,7 +33,7 @@ that solve a puzzle. Needs onnx, onnxscript and onnxruntime: pip install 'recurs
 
 
 def export(argv: list[str]) -> int:
-    """Export the model of a run; returns the exit status."""
+    """Export the model of a run; return the exit status."""
     parser = Parser(prog="reason export", description=EXPORT)
     parser.add_argument("words", nargs="+", metavar="RUN OUT | data=DIR,DIR | steps=T | section.key=value")
     parser.add_argument("--stored", choices=STORED, default="fp32", help="type of the weights in the file")

@@ -46,7 +46,7 @@ class Reasoner(Run):
         return cls(**vars(load(name if Path(name).exists() else f"hf:{name}", **settings)))
 
     def push_to_hub(self, name: str, *, sets: Sequence[str] = (), stored: str = "fp32", **settings: Any) -> str:
-        """Export the model to the hub's OWNER/NAME with a card; returns the address of the commit.
+        """Export the model to the hub's OWNER/NAME with a card; return the address of the commit.
 
         sets: of the accuracies on the card; none: those of the training. settings: `private=True` and others of
         `huggingface_hub.create_repo`.

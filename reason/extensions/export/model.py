@@ -109,7 +109,7 @@ def _command(config: Config, typed: Sequence[str]) -> list[str]:
 
 
 def _results(model: Path, name: str, directory: str, changes: Changes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """results.json of an evaluation, whose folder is not kept, and the set's entry in the card."""
+    """Return results.json of an evaluation, whose folder is removed, and the set's entry in the card."""
     asked = {key: value for key, value in changes.items() if key not in CHOICE} | {"data.directory": directory}
     results, folder = evaluate_run(model, derive(read_config(model / "config.json"), asked), "card")
     shutil.rmtree(folder.parent)

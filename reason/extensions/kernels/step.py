@@ -46,7 +46,7 @@ class Step(NamedTuple):
     tanh: bool  # the gate's activation; else SiLU
 
     def __call__(self, z_h: Tensor, z_l: Tensor, x: Tensor, weights: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
-        """z_H and z_L after all stages; differentiable once, in reverse mode.
+        """Return z_H and z_L after all stages; differentiable once, in reverse mode.
 
         weights: float32 (blocks, …): of every block the matrices (2I, D) of groups and of places, its own (2I, T·D),
         and for each kind the matrix of its sums (2D, …) and the table of its numbers (…, 2D). out: float32

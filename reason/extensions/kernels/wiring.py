@@ -102,7 +102,7 @@ def matrices(mixer: Any) -> tuple[Tensor, Tensor]:
 
 
 def _groups(layout: Layout, config: MixingConfig) -> Groups:
-    """For each partition the group of each of S·K positions (R, S') and its groups (R); 1/√n of every group of n."""
+    """Return the group of each position by partition (R, S'), the group counts (R,), and 1/√n of each group."""
     structure, symbols = layout.shape.structure, layout.symbols
     partitions = [structure.partition(name) for name in structure.groups] if config.mixer != "local" else []
     ids = [(numbers[:, None] * symbols + np.arange(symbols)).ravel() for numbers in partitions]

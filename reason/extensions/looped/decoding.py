@@ -40,7 +40,7 @@ class Caches:
         self.segments: dict[Any, list[list[Tensor]]] = {layer: [] for stack in stacks for layer in stack.blocks}
 
     def read(self, tokens: Tensor, every: bool = False) -> list[Readout]:
-        """Readouts of cells whose tokens (B, n) come next, after `every` loop or only the last; they are cached."""
+        """Return readouts of the next cells, tokens (B, n), after `every` loop or the last; extends the caches."""
         new: dict[Any, list[Tensor]] = {layer: [] for layer in self.segments}
 
         def recall(layer: Any, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -84,7 +84,7 @@ class Caches:
         return sets if self.sharing == "per-loop" else [ONE_SET[self.sharing](sets)]
 
     def _keep(self, layer: Any, sets: list[Tensor]) -> None:
-        """Lengthen the last segment, if it has as many sets, or begin one."""
+        """Extend the last segment if it has as many sets, or begin a new one."""
         segments = self.segments[layer]
         if segments and len(segments[-1]) == len(sets):
             sets = [torch.cat(pair, dim=3) for pair in zip(segments.pop(), sets, strict=True)]
@@ -112,7 +112,7 @@ def generate(
     choose: Callable[[Tensor], Tensor] = lambda logits: logits.argmax(-1),
     leave: float | None = None,
 ) -> Generated:
-    """Up to `count` tokens after a prompt (B, n ≥ 1), each after `loops` loops; `choose` takes them of logits (B, V).
+    """Generate up to `count` tokens after a prompt (B, n ≥ 1), `loops` loops each; `choose` selects from logits (B, V).
 
     The prompt is processed with separate keys and values of each loop. `per-loop` continues so, and computes
     the same as a pass over the whole text. With `last`, `mean` or `first` all loops attend to one shared set, T times

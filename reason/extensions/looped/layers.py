@@ -54,7 +54,7 @@ class Norm(nn.Module):
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, causal: bool = False, dropout: float = 0.0) -> Tensor:
-    """`reason.nn.attention.attend` with dropout of the weights; causal: weights of later cells are 0.
+    """Apply `reason.nn.attention.attend` with dropout of the weights; causal: weights of later cells are 0.
 
     There may be more keys than queries: the queries are then those of the last cells.
     """

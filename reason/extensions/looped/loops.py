@@ -33,7 +33,7 @@ class RandomLoops(LoopsConfig):
         return random
 
     def draw(self, seed: int, index: int, step: int) -> int:
-        """T of backward pass number `index`, in optimizer step `step`, both counted from 0."""
+        """Return T of backward pass number `index`, in optimizer step `step`, both counted from 0."""
         if not self.random or step < self.start:
             return self.count
         rng, law = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,))), self.random

@@ -102,7 +102,7 @@ class LoopedConfig(MixingConfig):
         return frozenset() if self.gate == "none" else frozenset({"gate"})
 
     def check(self, config: Any) -> None:
-        """A gate that is trained by itself needs a loss and a run to start from; a readout from loop k on, k loops."""
+        """Check that a separately trained gate has a loss and an initial run, and that loop k of the readout exists."""
         if self.only == "gate":
             fixes = "loss.weights.exit_gate=1", "model.only=all"
             require(config.loss.trains("gate"), "model.only=gate", "a loss that trains an exit gate", *fixes)
@@ -215,7 +215,7 @@ class LoopedModel(LayoutModel):
         return self.block(z, context.geometry, dropout)
 
     def readout(self, state: LoopedState, context: Context, step: int | None = None) -> Readout:
-        """Logits (B, S, V) by the tied head, and the gate's value; there is no halting head."""
+        """Return logits (B, S, V) of the tied head, and the gate's value; there is no halting head."""
         with self.autocast():
             z = self.coda(state.z, context.geometry, self._dropout())
             if self.final_norm is not None and (step is None or step >= self.final_from):
@@ -224,7 +224,7 @@ class LoopedModel(LayoutModel):
         return Readout(logits, gate=None if self.gate is None else self.gate(z))
 
     def completed(self, prompt: Tensor, steps: int, end: int | None = None) -> Tensor:
-        """Token 0 is padding. Every loop keeps its own keys and values, so no cell is processed twice."""
+        """Complete the prompt; token 0 is padding. Every loop caches keys and values, so no cell is processed twice."""
         asked = int((prompt != 0).sum())
         written = generate(self, prompt[None, :asked], len(prompt) - asked, steps, end=end).tokens[0]
         return torch.cat([prompt[:asked], written, prompt[asked + len(written) :]])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of a text."""
+    """Add the options for generating text."""
     group = parser.add_argument_group("continued text (runs on text)")
     add = group.add_argument
     add("--length", type=int, default=100, metavar="N", help="tokens to write (default 100)")

@@ -137,7 +137,7 @@ def _config(section: dict[str, Any], stated: dict[str, Any], directory: str | No
 
 
 def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
-    """Named tensors of a weights file, the authors' config if it is in the file or beside it, and the source.
+    """Return the tensors of a weights file by name, the authors' config in it or beside it, and the source.
 
     Raises:
         ConfigError: the file is missing or not a plain set of tensors.

@@ -193,7 +193,7 @@ def _number(theirs: Mapping[str, str], key: str, default: float = 0) -> float:
 
 
 def puzzle_of_folder(sets: Sequence[Metadata], folder: str) -> str:
-    """Tell the puzzle of a folder (sudoku, maze, arc) from the vocabulary and cells of its sets, else from its name."""
+    """Return the puzzle of a folder (sudoku, maze, arc), by the vocabulary and cells of its sets, else by its name."""
     if sets and sets[0].vocab_size == 12:
         return "arc"
     if sets and (sets[0].vocab_size, sets[0].seq_len) in ((6, 900), (11, 81)):

@@ -36,7 +36,7 @@ MEMBER = re.compile(
 
 
 def main(argv: list[str]) -> int:
-    """Pack the named run; returns the exit status."""
+    """Pack the named run; return the exit status."""
     parser = Parser(prog="reason pack", description=PACK)
     parser.add_argument("run", metavar="RUN")
     parser.add_argument("out", nargs="?", metavar="OUT", help=f"the file to write (default RUN{PACKED})")

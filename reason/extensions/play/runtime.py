@@ -59,7 +59,7 @@ def as_script(module: str) -> str:
 
 
 def runtime(folder: Path, archive: Path | None = None) -> tuple[str, bytes]:
-    """Script and compressed binary, from `folder` if it has them, else from the package; then stored in `folder`."""
+    """Return script and compressed binary, from `folder` or else from the package, then stored in `folder`."""
     script, binary = folder / f"ort-{VERSION}.js", folder / f"ort-{VERSION}.wasm.gz"
     if not (script.exists() and binary.exists()):
         package = fetched() if archive is None else archive.read_bytes()

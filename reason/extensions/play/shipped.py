@@ -54,7 +54,7 @@ def made_from(name: str) -> str:
 
 
 def cut(graph: bytes, weights: Mapping[str, np.ndarray]) -> tuple[bytes, list[Hole]]:
-    """Cut the weights out of an ONNX file; returns the rest, and the position of each weight."""
+    """Remove the weights from an ONNX file; return the rest, and the position of each weight."""
     found = {}
     for name, array in weights.items():
         for transposed in (True, False):

@@ -23,7 +23,7 @@ class Difficulty(Consumer):
     """Accuracy in bins of puzzles, from the columns of Accuracy and Rules."""
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """Exact and valid at every step in every bin, easiest first; None if no measure tells the puzzles apart."""
+        """Return exact and valid by step and bin, easiest first; None if no measure differs between puzzles."""
         data, puzzle, examples = self.evaluator.data, self.evaluator.puzzle, self.evaluator.examples
         statistics = {} if puzzle is None else puzzle.features(*data.tokens_of(examples))
         rated = None if data.ratings is None else np.asarray(data.ratings[data.puzzle_of(examples).cpu().numpy()])

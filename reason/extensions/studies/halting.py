@@ -16,7 +16,7 @@ WRONG = (0.05, 0.01, 0.001, 0.0)  # shares of the given answers that may be wron
 
 
 def auc(scores: np.ndarray, positive: np.ndarray) -> float | None:
-    """P(score of a positive > score of a negative), ties half (Mann-Whitney); None if a class is empty."""
+    """Return P(score of a positive > score of a negative), ties half (Mann-Whitney); None if a class is empty."""
     yes, no = int(positive.sum()), int((~positive).sum())
     if not yes or not no:
         return None
@@ -24,7 +24,7 @@ def auc(scores: np.ndarray, positive: np.ndarray) -> float | None:
 
 
 def ece(probability: np.ndarray, positive: np.ndarray) -> float:
-    """Expected calibration error (Guo et al. 2017): |Σ probability − positives| of bins of equal width, per puzzle."""
+    """Return the expected calibration error (Guo et al. 2017): |Σ probability − positives| over bins, per puzzle."""
     index = np.minimum((probability * BINS).astype(int), BINS - 1)
     return float(np.abs(np.bincount(index, probability - positive)).sum() / len(probability))
 
@@ -74,7 +74,7 @@ class HaltingHead(Consumer):
         return self._kept.take() if record.step == self.steps else None
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """AUC, ECE and exact of the highest q so far at every step; None: no head.
+        """Return AUC, ECE and exact of the highest q so far at every step; None without a head.
 
         Abstention is about the answers of the highest q of all steps.
         """

@@ -87,7 +87,7 @@ def outcome(seen: Columns, stops: np.ndarray) -> dict[str, Any]:
 
 
 def thresholds(values: np.ndarray) -> list[float]:
-    """Useful thresholds of a signal, earliest stop first: below every value, quantiles of the values, inf."""
+    """Return thresholds of a signal, earliest stop first: below every value, quantiles of the values, inf."""
     finite = values[np.isfinite(values)].astype(np.float64)
     if not finite.size:
         return [np.inf]

@@ -53,7 +53,7 @@ def eigenvalues(f: Map, z: Tensor, count: int, tolerance: float = 1e-3) -> np.nd
 
 @torch.no_grad()
 def radius(model: Reasoner, state: State, context: Context) -> float:
-    """ρ(∂g/∂z) of g = model.map_inside("cycle"); nan if it does not converge, or g(z) is not finite.
+    """Return ρ(∂g/∂z) of g = model.map_inside("cycle"); nan if it does not converge, or g(z) is not finite.
 
     Tens of Jacobian products, each three or four calls.
     """
@@ -63,7 +63,7 @@ def radius(model: Reasoner, state: State, context: Context) -> float:
 
 
 def trace(model: Reasoner, state: State, context: Context) -> float:
-    """tr(∂g/∂z)/N by Hutchinson's estimate with 16 probes, N the numbers inside; below 1 it contracts on average."""
+    """Return tr(∂g/∂z)/N by Hutchinson's estimate with 16 probes, N active numbers; < 1: contracts on average."""
     f, z = model.map_inside(state, context, "cycle")
     inside = 1.0 if context.mask is None else context.mask.mean().item()
     return estimated_diagonal(f, z, probes=16).mean().item() / inside
@@ -139,7 +139,7 @@ def trajectory(points: Tensor, solved: bool) -> dict[str, Any]:
 
 
 def end_of(points: Tensor, solved: bool) -> str:
-    """ "right fixed point", "wrong fixed point", "cycle of P", "drift" or "divergence" of points (T + 1, N) (ours).
+    """Return "right fixed point", "wrong fixed point", "cycle of P", "drift" or "divergence" (T + 1, N) (ours).
 
     A fixed point: the last residual is at most `AT_REST`; a cycle of period P ≤ 8: z_{T−P} is back at z_T, to within a
     tenth of the last move; divergence: a number of the state is no longer finite; drift: it still moves.

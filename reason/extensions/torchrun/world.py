@@ -57,7 +57,7 @@ class Processes(World):
         dist.broadcast(torch.zeros(1), 0, group=self.patient)
 
     def _alike_long(self, rows: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Entries of a sparse gradient (n, 1), (n, D), as many in every process: its first row again, with zeros."""
+        """Pad the entries of a sparse gradient (n, 1), (n, D) to one number for all processes: first row, zeros."""
         missing = max(self.collect([len(rows)])) - len(rows)
         zeros = values.new_zeros(missing, values.shape[1])
         return torch.cat([rows, rows[:1].expand(missing, -1)]), torch.cat([values, zeros])
@@ -79,7 +79,7 @@ class Processes(World):
 
 @contextlib.contextmanager
 def joined(device: torch.device) -> Iterator[World]:
-    """The process group of torchrun; raises PartnerLost if another process has stopped or is gone."""
+    """Join the process group of torchrun. Raises PartnerLost if another process has stopped or is gone."""
     size = world_size()
     if device.type == "cuda":
         torch.cuda.set_device(device)
@@ -134,7 +134,7 @@ def restarted_by_torchrun(run: str | None) -> bool:
 
 
 def device_of_process(name: str) -> str:
-    """`cuda` or `auto` under torchrun: the GPU of this process's local rank."""
+    """Return the GPU of this process's local rank for `cuda` or `auto` under torchrun."""
     world_size()
     if name.startswith("cuda:"):
         raise ConfigError(f"device={name}: torchrun gives each process a GPU of its own; type device=cuda")

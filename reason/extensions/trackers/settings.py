@@ -11,7 +11,7 @@ from reason.training.log import TRACKERS, Tracker
 
 
 def tensorboard(run: Path, step: int, config: dict[str, Any]) -> Tracker:
-    """Scalars under RUN/tensorboard; a resumed run purges the steps after its checkpoint."""
+    """Write scalars to RUN/tensorboard; a resumed run purges the steps after its checkpoint."""
     from torch.utils.tensorboard import SummaryWriter
 
     writer = SummaryWriter(run / "tensorboard", purge_step=step + 1)

@@ -52,7 +52,7 @@ class ExitGate(Consumer):
         return {f"exits/{name}": sums.cpu().numpy()[..., None] for name, sums in columns.items()}
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """p(t), a row for each quantile of the gate, and one for each fixed number of loops."""
+        """Return p(t), a row for each quantile of the gate, and one for each fixed number of loops."""
         ways, p, cells = (in_order(seen[f"exits/{name}"]) for name in ("ways", "p", "cells"))
         puzzles = len(self.evaluator.examples)
         means = ways / np.array([*np.repeat(cells, 3), puzzles])
