@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _comparison(found: dict[str, dict[str, np.ndarray]], name: str) -> list[str]:
-    """Print two-sample Kolmogorov-Smirnov tests of one split against all others, statistic by statistic."""
+    """Return lines with two-sample Kolmogorov-Smirnov tests of one split against all others, one per statistic."""
     from scipy.stats import ks_2samp  # takes a second to come
 
     lines = ["Kolmogorov-Smirnov tests, two samples: the distance D of the distributions, and the probability p"]

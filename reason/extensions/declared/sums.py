@@ -111,7 +111,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, terms: Terms, booleans: int, weighted: int, dtype: torch.dtype) -> Sums:
-        """Number rows by constraint and columns by boolean, in each case for the B puzzles in turn."""
+        """Build the sums; rows are ordered by constraint, columns by boolean, and within each by the B puzzles."""
         batch, count, _ = terms.booleans.shape
         there, last = terms.booleans >= 0, slice(count - weighted, None)
         owner = torch.arange(batch, device=there.device)[:, None, None]
