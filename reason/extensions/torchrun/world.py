@@ -57,7 +57,7 @@ class Processes(World):
         dist.broadcast(torch.zeros(1), 0, group=self.patient)
 
     def _alike_long(self, rows: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Pad the entries of a sparse gradient (n, 1), (n, D) to one length in all processes, with zeros for one row."""
+        """Pad the entries of a sparse gradient (n, 1), (n, D) to one length in all processes; values are 0."""
         missing = max(self.collect([len(rows)])) - len(rows)
         zeros = values.new_zeros(missing, values.shape[1])
         return torch.cat([rows, rows[:1].expand(missing, -1)]), torch.cat([values, zeros])
