@@ -175,17 +175,17 @@ class Puzzle(ABC):
 
     def parse(self, text: str) -> np.ndarray:
         """Parse the tokens (S,) of a typed board; `ignored_characters` that are not cells are skipped."""
-        read, (rows, columns) = self.typed_as, self.on_board(np.arange(self.seq_len)).shape
-        lines = [[c for c in line if c in read or c not in self.ignored_characters] for line in text.split("\n")]
+        token_of, (rows, columns) = self.typed_as, self.on_board(np.arange(self.seq_len)).shape
+        lines = [[c for c in line if c in token_of or c not in self.ignored_characters] for line in text.split("\n")]
         for number, line in enumerate(lines, 1):
-            if (other := next((c for c in line if c not in read), None)) is not None:
-                cells = "".join(read)
+            if (other := next((c for c in line if c not in token_of), None)) is not None:
+                cells = "".join(token_of)
                 raise DatasetError(f"{other!r} in line {number} is not a cell of {self.name}; its cells are {cells!r}")
         counts = [len(line) for line in lines if line]
         if sum(counts) != rows * columns or (len(counts) == rows and counts != [columns] * rows):
             size = f"{rows}x{columns} = {rows * columns}"
             raise DatasetError(f"{sum(counts)} cells, {counts} by line; type the {size} of a board of {self.name}")
-        tokens = [read[character] for line in lines for character in line]
+        tokens = [token_of[character] for line in lines for character in line]
         return np.array(tokens, np.uint8 if self.vocab_size <= 256 else np.int32)
 
 

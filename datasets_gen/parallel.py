@@ -83,7 +83,7 @@ def distinct(
     for split in (split for split in ORDER if counts.get(split)):
         chosen = by_split.setdefault(split, [])
         count = share(counts[split])
-        barren = 0
+        misses = 0
         chunks = map(partial(Chunk, kind, seed, ORDER.index(split)), itertools.count())
         with Progress(total=count, desc=f"{split}: {what}", unit="puzzle") as bar:
             for results in ordered_map(make, chunks, processes, alone):
@@ -93,8 +93,8 @@ def distinct(
                         seen.add(signature)
                         chosen.append(item)
                 bar.update(len(chosen) - before)
-                barren = 0 if len(chosen) > before else barren + 1
-                if hopeless(results, barren, len(seen)):
+                misses = 0 if len(chosen) > before else misses + 1
+                if hopeless(results, misses, len(seen)):
                     return by_split
                 if len(chosen) == count:
                     break

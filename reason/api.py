@@ -237,8 +237,8 @@ def train(
     settings["data"] = data if isinstance(data, Mapping) else {"directory": _directory(data)} if data else {}
     changes = flattened(settings)
     make = "data.directory" not in changes
-    with contextlib.ExitStack() as held, _torch_as_it_was():
-        trainer = start(derive(base, changes), None if run is None else Path(run), held, make_data=make)
+    with contextlib.ExitStack() as stack, _torch_as_it_was():
+        trainer = start(derive(base, changes), None if run is None else Path(run), stack, make_data=make)
         return _trained(trainer, max_steps, max_minutes)
 
 
@@ -248,8 +248,8 @@ def resume(run: Path | str, *, max_steps: int | None = None, max_minutes: float 
     Raises:
         ConfigError, DatasetError: the run is finished, has no checkpoint, or a setting may not change.
     """
-    with contextlib.ExitStack() as held, _torch_as_it_was():
-        return _trained(resume_run(Path(run), flattened(settings), held), max_steps, max_minutes)
+    with contextlib.ExitStack() as stack, _torch_as_it_was():
+        return _trained(resume_run(Path(run), flattened(settings), stack), max_steps, max_minutes)
 
 
 @contextlib.contextmanager

@@ -93,9 +93,9 @@ def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes:
     if not 2 <= kind.min_path <= free:
         raise DatasetError(f"--min-path {kind.min_path}: choose from 2 to well below {free:.0f}, the free cells")
 
-    def hopeless(_: Any, barren: int, found: int) -> bool:
-        if barren == PATIENCE:
-            raise _barren(kind, found)
+    def hopeless(_: Any, misses: int, found: int) -> bool:
+        if misses == PATIENCE:
+            raise _no_more_mazes(kind, found)
         return False
 
     what = f"{kind.size}x{kind.size} maze"
@@ -136,10 +136,10 @@ def _heaviest(kind: Kind, seed: int) -> float:
         kept = _far(kind, PILOT, seeded(seed, len(ORDER), number))
         if len(kept):
             return 1.5 * float(kept[:, -1].max())
-    raise _barren(kind, 0)
+    raise _no_more_mazes(kind, 0)
 
 
-def _barren(kind: Kind, found: int) -> DatasetError:
+def _no_more_mazes(kind: Kind, found: int) -> DatasetError:
     return DatasetError(
         f"{PATIENCE * DRAWS:,} random mazes brought no new one with {kind.min_path} path cells or more ({found} found "
         "until then); ask for fewer mazes, a smaller --min-path or another --wall-density"

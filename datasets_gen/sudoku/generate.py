@@ -82,8 +82,8 @@ def random_splits(
     if clues is not None and not fewest <= clues <= most:
         raise DatasetError(f"--clues {clues}: choose {fewest} to {most}, or none for minimal puzzles")
 
-    def hopeless(_: Any, barren: int, found: int) -> bool:
-        if (boards := barren * CHUNK) <= 20_000 + 20 * found:
+    def hopeless(_: Any, misses: int, found: int) -> bool:
+        if (boards := misses * CHUNK) <= 20_000 + 20 * found:
             return False
         kind = "minimal puzzles" if clues is None else f"puzzles with {clues} clues"
         raise DatasetError(

@@ -26,8 +26,8 @@ def main(argv: list[str]) -> int:
         words = [str(newest_run())]
         print(f"no run named; taking the newest: {words[0]}")
     name = pairs.pop("name", None)
-    run, own = run_and_config(words[0])
-    config = override(own, pairs)
+    run, own_config = run_and_config(words[0])
+    config = override(own_config, pairs)
     refuse_unreadable(pairs)  # also a typed value that equals the run's own
     results, folder = evaluate_run(run, config, name)
     if not results:  # not rank 0

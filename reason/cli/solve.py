@@ -99,9 +99,9 @@ def main(argv: list[str]) -> int:
             f"(models of the package: {', '.join(pretrained_models())})"
         )
     name, text = words
-    run, own = run_and_config(name)
+    run, own_config = run_and_config(name)
     _, pairs = split_arguments(settings, SHORT)
-    config = override(own, pairs)
+    config = override(own_config, pairs)
     refuse_unreadable(pairs)
     puzzle = family_of_run(run, config)
     puzzles = _puzzles(Path(text), puzzle) if output else [_text(text)]

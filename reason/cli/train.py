@@ -47,8 +47,8 @@ def _train(argv: list[str]) -> int:
             raise ConfigError(f"{flag} {limit}: must be above 0")
     words, pairs = split_arguments(arguments.words, {"data": "data.directory"})
     begin = _resumed if arguments.resume else _restarted if restarted_by_torchrun(pairs.get("run")) else _started
-    with contextlib.ExitStack() as held:
-        trainer = begin(words, pairs, held)
+    with contextlib.ExitStack() as stack:
+        trainer = begin(words, pairs, stack)
         if arguments.max_steps is not None and trainer.step >= arguments.max_steps:
             raise ConfigError(
                 f"--max-steps {arguments.max_steps}: {trainer.run} is at step {trainer.step} already; name a later one"
@@ -113,7 +113,7 @@ def _imports() -> str:
     return "".join(f" --import {shlex.quote(file)}" for file in IMPORTED)
 
 
-def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:
+def _started(words: list[str], pairs: dict[str, str], stack: contextlib.ExitStack) -> Trainer:
     if len(words) != 1:
         got = "none" if not words else " ".join(words)
         raise ConfigError(f"one preset is needed, got {got}; try: python train.py sudoku-6x6 (see: reason presets)")
@@ -124,22 +124,22 @@ def _started(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack
     asked = override(chosen.config(), pairs)
     for line in idle_lines(dict(pairs), asked.idle, "this training"):
         print(line)
-    return start(asked, Path(run) if run else None, held, make_data="data.directory" not in pairs)
+    return start(asked, Path(run) if run else None, stack, make_data="data.directory" not in pairs)
 
 
-def _restarted(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:
-    trainer = _resumed(words, {"run": pairs["run"]}, held)  # with all the settings of the first attempt
+def _restarted(words: list[str], pairs: dict[str, str], stack: contextlib.ExitStack) -> Trainer:
+    trainer = _resumed(words, {"run": pairs["run"]}, stack)  # with all the settings of the first attempt
     if trainer.world.first:
         print(f"{trainer.run} continues at step {trainer.step}, with the settings in its config.json")
     return trainer
 
 
-def _resumed(words: list[str], pairs: dict[str, str], held: contextlib.ExitStack) -> Trainer:
+def _resumed(words: list[str], pairs: dict[str, str], stack: contextlib.ExitStack) -> Trainer:
     run, words = _unpacked(words, pairs)
     config = read_config(run / "config.json")
     if words and words != [config.name]:
         raise ConfigError(f"{run} was started from preset {config.name}, not {words[0]}; leave the preset out")
-    return resume(run, parsed(config, pairs), held)
+    return resume(run, parsed(config, pairs), stack)
 
 
 def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]:

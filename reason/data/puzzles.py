@@ -158,16 +158,16 @@ def by_relation(
         return ()
     clues = structure.clues
     for index, relation in enumerate(structure.relations):
-        own = rows[..., 0] == index
-        most = int(own.sum(1).max(initial=0))
-        first = np.argsort(~own, axis=1, kind="stable")[:, :most]  # own instances in front
+        is_own = rows[..., 0] == index
+        most = int(is_own.sum(1).max(initial=0))
+        first = np.argsort(~is_own, axis=1, kind="stable")[:, :most]  # own instances in front
         taken = np.where(
-            np.take_along_axis(own, first, 1)[..., None], np.take_along_axis(rows, first[..., None], 1), -1
+            np.take_along_axis(is_own, first, 1)[..., None], np.take_along_axis(rows, first[..., None], 1), -1
         )
         numbers, cells = taken[..., 1 : 1 + relation.clues], taken[..., 1 + clues :]
         width = relation.places or int((cells >= 0).sum(-1).max(initial=0))
-        own_columns = np.concatenate([numbers, cells[..., :width]], axis=-1).astype(np.int16)
-        found.append(torch.from_numpy(own_columns).to(device))
+        columns = np.concatenate([numbers, cells[..., :width]], axis=-1).astype(np.int16)
+        found.append(torch.from_numpy(columns).to(device))
     return tuple(found)
 
 

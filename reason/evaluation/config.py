@@ -61,8 +61,8 @@ class EvaluationConfig(BaseConfig):
     @classmethod
     def settings(cls) -> dict[str, FieldInfo]:
         """Return every setting; the studies include those that were added."""
-        told = [f"{name}{'=…' if each.argument else ''}: {each.description}" for name, each in STUDIES.items()]
-        field = Field((), description=f"further measurements, as NAME,NAME: {'; '.join(told) or 'none here'}")
+        descriptions = [f"{name}{'=…' if each.argument else ''}: {each.description}" for name, each in STUDIES.items()]
+        field = Field((), description=f"further measurements, as NAME,NAME: {'; '.join(descriptions) or 'none here'}")
         return {**cls.model_fields, "studies": FieldInfo.from_annotated_attribute(tuple[str, ...], field)}
 
     @field_validator("studies", mode="before")

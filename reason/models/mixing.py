@@ -127,8 +127,8 @@ class MixingConfig(ModelConfig):
     def settings(cls) -> Mapping[str, FieldInfo]:
         """Return every setting; the mixers with those that were added."""
         mixers, literal = UNSTRUCTURED | {name: each.description for name, each in MIXERS.items()}, cast(Any, Literal)
-        told = "; ".join(f"{name}: {text}" for name, text in mixers.items())
-        field = Field("attention", description=f"how cells exchange information: {told}")
+        descriptions = "; ".join(f"{name}: {text}" for name, text in mixers.items())
+        field = Field("attention", description=f"how cells exchange information: {descriptions}")
         return {**cls.model_fields, "mixer": FieldInfo.from_annotated_attribute(literal[tuple(mixers)], field)}
 
     @property

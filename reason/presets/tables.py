@@ -83,10 +83,10 @@ class Row:
     variant: bool = False  # not in the paper: another interpretation of one of its rows
 
 
-def has(config: Config, where: Changes) -> bool:
+def has(config: Config, condition: Changes) -> bool:
     """Return whether a config has these settings: a value, a tuple of values, or another setting's name."""
     values = leaves(config.model_dump())
-    wanted = {key: each if isinstance(each, tuple) else (values.get(str(each), each),) for key, each in where.items()}
+    wanted = {key: v if isinstance(v, tuple) else (values.get(str(v), v),) for key, v in condition.items()}
     return all(values[key] in allowed for key, allowed in wanted.items())
 
 
@@ -131,7 +131,7 @@ class PaperTable:
         claim = f" Claimed: {f'{row.claimed} {self.measure}'.strip()}." if row.claimed else ""
         ours = " ".join(filter(None, (self.ours, row.ours)))
         config = self.config(row)
-        departure = " ".join([*(text for where, text in self.departures if has(config, where)), self.departure])
+        departure = " ".join([*(text for condition, text in self.departures if has(config, condition)), self.departure])
         paragraphs = (
             f"{self.paper}: {row.features}.{claim}",
             self.title,

@@ -90,8 +90,8 @@ def _by_value(values: Sequence[Any]) -> str:
     runs: dict[str, list[str]] = {}
     for index, value in enumerate(values):
         runs.setdefault(_text(value), []).append(letter(index))
-    said = [f"{' '.join(letters)}: {text}" for text, letters in runs.items()]
-    return ("; " if sum(map(len, said)) < 50 else "\n").join(said)
+    groups = [f"{' '.join(letters)}: {text}" for text, letters in runs.items()]
+    return ("; " if sum(map(len, groups)) < 50 else "\n").join(groups)
 
 
 def _text(value: Any) -> str:

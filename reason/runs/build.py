@@ -52,15 +52,15 @@ from reason.training.warm_start import moved
 from reason.training.world import World, device_of_process, joined
 
 
-def start(asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_data: bool) -> Trainer:
-    """Make a new run; `held` (an ExitStack) holds the lock of its folder and the process group.
+def start(asked: Config, run: Path | None, stack: contextlib.ExitStack, *, make_data: bool) -> Trainer:
+    """Make a new run; `stack` (an ExitStack) holds the lock of its folder and the process group.
 
     run: None for runs/NAME-N, NAME that of the config. make_data: find or make the set as data.generate says.
     """
     asked = with_published(asked) if make_data else asked
     if run is not None:
         refuse_existing(run)
-    config, world = _world(asked, held)
+    config, world = _world(asked, stack)
     if world.first and make_data:
         make_data_once(config)
     world.await_first()  # to make the set
@@ -69,13 +69,13 @@ def start(asked: Config, run: Path | None, held: contextlib.ExitStack, *, make_d
     trainer = build_trainer(config, run, data, world)
     if world.first:
         recorded = derive(asked, choices(trainer.config))  # with every `auto` resolved: a resumed run computes the same
-        held.enter_context(locked(run))
+        stack.enter_context(locked(run))
         refuse_existing(run)  # begun by another process meanwhile
         create_run(run, recorded, data.shape, data.metadata.task, sys.argv, fingerprints(trainer))
     return trainer
 
 
-def resume(run: Path, changes: Changes, held: contextlib.ExitStack) -> Trainer:
+def resume(run: Path, changes: Changes, stack: contextlib.ExitStack) -> Trainer:
     """Load a run at its newest checkpoint; `changes` are settings that may change, and they are stored."""
     fixed = [key for key in changes if not has_mark(key, Mark.RESUMABLE)]
     if fixed:
@@ -88,9 +88,9 @@ def resume(run: Path, changes: Changes, held: contextlib.ExitStack) -> Trainer:
     if (file := missing_import(read_record(run).get("imports", []))) is not None:
         raise ConfigError(f"{run} was made with {file}, which may change what is trained: add --import {file}")
     changed = derive(asked, changes)
-    config, world = _world(changed, held)
+    config, world = _world(changed, stack)
     if world.first:
-        held.enter_context(locked(run))
+        stack.enter_context(locked(run))
     folder = _newest(run, world)
     if folder is not None and step_of(folder) >= config.training.steps:
         raise ConfigError(
@@ -110,10 +110,10 @@ def resume(run: Path, changes: Changes, held: contextlib.ExitStack) -> Trainer:
     return trainer
 
 
-def _world(config: Config, held: contextlib.ExitStack) -> tuple[Config, World]:
+def _world(config: Config, stack: contextlib.ExitStack) -> tuple[Config, World]:
     """Return the config with this process's device, and the World of processes."""
     config = derive(config, {"device": device_of_process(config.device)})
-    return config, held.enter_context(joined(pick_device(config.device)))
+    return config, stack.enter_context(joined(pick_device(config.device)))
 
 
 def _newest(run: Path, world: World) -> Path | None:

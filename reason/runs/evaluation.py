@@ -42,11 +42,11 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     Raises:
         ConfigError, DatasetError: the run, the set or a setting does not fit.
     """
-    own = read_config(run / "config.json")
-    changes = changes_between(own, config)
+    own_config = read_config(run / "config.json")
+    changes = changes_between(own_config, config)
     refuse_unreadable(changes)
     settings = config.evaluation
-    trained_steps = own.rollout.trained_steps
+    trained_steps = own_config.rollout.trained_steps
     if not config.data.directories:
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
     directory = config.data.directories[0]
@@ -60,7 +60,7 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     trained = load_run(run, device, config, settings.weights)
     accept_shape(trained.model, data.shape, directory, run)
     if data.shape.num_puzzle_identifiers > 1:
-        _refuse_other_names(directory, own, run)
+        _refuse_other_names(directory, own_config, run)
     evaluator = Evaluator(
         trained.model,
         data,
@@ -71,7 +71,7 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
         seed=config.seed,
     )
     steps = evaluator.steps
-    if not by_symbol(own.model, data.shape, trained.model.shape):
+    if not by_symbol(own_config.model, data.shape, trained.model.shape):
         _refuse_other_family(directory, data.metadata.task, read_record(run)["task"], run)
     folder = (
         _written_to(run)
@@ -88,13 +88,13 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     with joined(device) as world:
         share = -(-min(len(data), settings.limit or len(data)) // world.size)
         config, reasons = resolve_evaluation(config, data.shape, device, share, steps)
-        how = config.evaluation.compile
-        stepper = extension("graph", "capture").CapturedStep(trained.model) if how == "graph" else None
-        if compiled := how != "none":
+        compile_mode = config.evaluation.compile
+        stepper = extension("graph", "capture").CapturedStep(trained.model) if compile_mode == "graph" else None
+        if compiled := compile_mode != "none":
             compile_networks(trained.model, setting="evaluation.compile")
         evaluator = replace(evaluator, progress=world.first, world=world, fill=compiled, stepper=stepper)
         consumers = consumers_of(evaluator)
-        share_of_start = own.ema.of_start(trained.step) if trained.weights == "ema" else 0
+        share_of_start = own_config.ema.of_start(trained.step) if trained.weights == "ema" else 0
         costs = [consumer.cost for consumer in consumers if consumer.cost]
         for line in (*_notices(evaluator, config, changes, share_of_start), *reasons, *costs):
             if world.first:
@@ -159,9 +159,9 @@ def _refuse_other_family(directory: str, read: Mapping[str, Any], trained: Mappi
             raise ConfigError(f"{directory} holds puzzles of {key} {now}, {run} was trained on {key} {was}")
 
 
-def _refuse_other_names(directory: str, own: Config, run: Path) -> None:
+def _refuse_other_names(directory: str, own_config: Config, run: Path) -> None:
     """Raise ConfigError if the puzzle identifiers of a set have other names than those of the run's training set."""
-    known = next(iter(own.data.directories), directory)
+    known = next(iter(own_config.data.directories), directory)
     names, own_names = (Path(of) / "identifiers.json" for of in (directory, known))
     if names.is_file() and own_names.is_file() and read_json(names) != read_json(own_names):
         raise ConfigError(

@@ -22,22 +22,25 @@ from reason.training.loop import Trainer
 
 def names_presets_own_set(config: Config) -> bool:
     """Return whether the config's set is the one that its preset makes, so that any machine can make it."""
-    own = PRESETS[config.name].config().data if config.name in PRESETS else None
-    return own is not None and (own.directory, own.generate) == (config.data.directory, config.data.generate)
+    default = PRESETS[config.name].config().data if config.name in PRESETS else None
+    return default is not None and (default.directory, default.generate) == (
+        config.data.directory,
+        config.data.generate,
+    )
 
 
 def with_published(config: Config) -> Config:
     """Use the published set if its folder exists: a set, or train.csv (`train` rows) and test.csv."""
-    made = config.data.generate
-    if "published" not in made:
+    generate = config.data.generate
+    if "published" not in generate:
         return config
-    folder, train = Path(made["published"]), made["train"]
+    folder, train = Path(generate["published"]), generate["train"]
     files = [str(file) for name in ("train", "test") if (file := folder / f"{name}.csv").is_file()]
     if "train" in splits_of(folder):
         return derive(config, {"data.directory": str(folder)})
     if not files:
         return config
-    drawn = {"name": f"{made['name']}-csv", "sources": tuple(files), "subsample": train}
+    drawn = {"name": f"{generate['name']}-csv", "sources": tuple(files), "subsample": train}
     return derive(config, {"data.directory": f"{folder}-{train}", "data.generate": drawn})
 
 

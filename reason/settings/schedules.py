@@ -47,9 +47,9 @@ class ScheduleConfig(BaseConfig):
 
     def _descent(self, step: int, steps: int) -> float:
         begin = max(self.start * steps, self.warmup_steps)
-        held = [share for position, share in self.points if step >= position * steps]
-        if held and (self.kind == "constant" or step >= begin):
-            return held[-1]
+        reached = [share for position, share in self.points if step >= position * steps]
+        if reached and (self.kind == "constant" or step >= begin):
+            return reached[-1]
         if self.kind == "constant" or step < begin:
             return 1.0
         end = self.points[0][0] * steps if self.points else steps
