@@ -22,11 +22,8 @@ from reason.training.loop import Trainer
 
 def names_presets_own_set(config: Config) -> bool:
     """Return whether the config's set is the one that its preset makes, so that any machine can make it."""
-    default = PRESETS[config.name].config().data if config.name in PRESETS else None
-    return default is not None and (default.directory, default.generate) == (
-        config.data.directory,
-        config.data.generate,
-    )
+    made = PRESETS[config.name].config().data if config.name in PRESETS else None
+    return made is not None and (made.directory, made.generate) == (config.data.directory, config.data.generate)
 
 
 def with_published(config: Config) -> Config:
