@@ -109,7 +109,7 @@ def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
     splits = {}
     for key, table in tables.items():
         if table.puzzle != first.puzzle:
-            raise DatasetError(f"the sources hold {first.puzzle} and {table.puzzle}; import them apart")
+            raise DatasetError(f"the sources hold {first.puzzle} and {table.puzzle}; import them separately")
         split, sources = table.split, np.array([number[source] for source in table.sources], np.int32)
         rows: Any = slice(None)  # all, as views: a published file has 3.8 million
         if key == "train" and options.subsample and options.subsample < len(sources):

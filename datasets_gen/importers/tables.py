@@ -62,7 +62,7 @@ def read_table(path: Path, name: str) -> Table:
             for row in rows:
                 where = f"{path}, line {rows.line_num}"
                 if None in row or None in row.values():
-                    raise DatasetError(f"{where}: it has not {len(rows.fieldnames or ())} fields")
+                    raise DatasetError(f"{where}: {len(rows.fieldnames or ())} fields are expected")
                 for column, texts in boards.items():
                     texts.append(row[column])
                     if len(row[column]) != (cells := len(boards["question"][0])):

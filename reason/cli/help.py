@@ -92,7 +92,7 @@ def show_settings(command: str, asked: list[str]) -> None:
         if not shown:
             hint = nearest(name, [*SECTION_HELP, *(row.key for row in rows)])
             known = f"sections are {', '.join(SECTION_HELP)}"
-            raise ConfigError(f"--help {name}: no section or setting is called so; {hint}{known}")
+            raise ConfigError(f"--help {name}: no such section or setting; {hint}{known}")
         if name in SECTION_HELP:
             console.print(f"{name}: {SECTION_HELP[name]}", markup=False)
         for family in dict.fromkeys(row.family for row in shown):

@@ -61,7 +61,7 @@ def locked(run: Path) -> AbstractContextManager[Any]:
         raise ConfigError(f"{run} is being trained by another process; wait for it, or name another run=DIR") from None
     except OSError as error:
         raise ConfigError(
-            f"{run} cannot be written to ({error.strerror}); copy it to where it can, and name that with run=DIR"
+            f"{run} cannot be written to ({error.strerror}); copy it to a writable folder, and name that with run=DIR"
         ) from None
 
 

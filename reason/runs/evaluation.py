@@ -133,10 +133,10 @@ def _notices(evaluator: Evaluator, config: Config, changes: Changes, share_of_st
     """Yield notices about the results; share_of_start: share of the initial weights in the averaged ones."""
     directory, *others = config.data.directories
     if others:
-        yield f"read on {directory}; the run was trained on {', '.join(others)} as well: data=DIR"
+        yield f"evaluated on {directory}; the run was trained on {', '.join(others)} as well: data=DIR"
     if share_of_start > 0.05:
         fix = "evaluation.weights=raw, or train with ema.warmup=true"
-        yield f"averaged weights still hold {share_of_start:.0%} of the start: {fix}"
+        yield f"averaged weights still hold {share_of_start:.0%} of the initial weights: {fix}"
     if evaluator.puzzle is not None:
         splits = {"train", config.evaluation.split} & {*splits_of(directory)}
         yield from evaluator.puzzle.notes({name: read_split(directory, name)[1].labels for name in splits})

@@ -314,7 +314,7 @@ def test_whole_words_of_a_name_tell_the_split_which_is_printed(made, tmp_path, m
 @pytest.mark.parametrize(("kind", "content", "messages"), [
     ("sudoku", (HEAD + ROW).encode("utf-16"), ["is not UTF-8"]),
     ("sudoku", HEAD + ROW + f"a,{'.' * 1_000_000},{ANSWER},1\n", ["line 3", "field larger than"]),
-    ("sudoku", HEAD + f"a,{BOARD}\n", ["line 2", "it has not 4 fields"]),
+    ("sudoku", HEAD + f"a,{BOARD}\n", ["line 2", "4 fields are expected"]),
     ("sudoku", HEAD + f"a,{BOARD},{ANSWER},easy\n", ["line 2", "'easy' is not a number"]),
     ("sudoku", HEAD, ["holds no puzzle"]),
     ("sudoku", HEAD + f"a,{'.' * 25},{'1' * 25},1\n", ["25 cells are not a board of sudoku"]),

@@ -49,7 +49,7 @@ def test_a_run_on_two_sizes_evaluates_and_solves_a_third(mazes, tmp_path):
     words = [f"{key}={value}" for key, value in (LOCAL | changes | {"training.batch_size": "4"}).items()]
     assert main(["train", "sudoku-4x4", f"data={mazes[4]},{mazes[5]}", f"run={run}", *words]) == 0
     assert main(["evaluate", str(run), f"data={mazes[7]}", "steps=2"]) == 0
-    output(["evaluate", str(run), "steps=2"], f"read on {mazes[4]}; the run was trained on {mazes[5]} as well")
+    output(["evaluate", str(run), "steps=2"], f"evaluated on {mazes[4]}; the run was trained on {mazes[5]} as well")
     for name in ("7-test-T2", "4-test-T2"):
         assert (run / "evaluation" / name / "results.json").exists()
     refusal(["evaluate", str(run), f"data={mazes[4]},{mazes[7]}"], f"one set at a time; type data={mazes[4]}")
