@@ -224,7 +224,7 @@ FAULTS = {
     "loss.weights.number=1": ["faulty.py, line 8: <lambda> returned 1.0; it must return a scalar tensor: step."],
     "loss.weights.rows=1": ["returned a tensor of shape (8,); it must return a scalar tensor: step.row_mean(rows)"],
     "loss.weights.still=1": ["line 6: still returned ", " without a gradient; leave out ", "loss.weights.still=0"],
-    "model.mixer=nameless": ["line 11: Mixer has no `out`: give this name to the last Linear of model.mixer=nameless"],
+    "model.mixer=nameless": ["line 11: Mixer has no `out`: name the last Linear of model.mixer=nameless `out`"],
     "model.mixer=short": ["Mixer: for h in torch.float32 of (1, 16, ", "it gave (1, 15, ", "return h's shape"],
     "model.mixer=plain training.precision=bf16": ["for h in torch.bfloat16 of", "as reason.nn.linear.Linear does"],
     "model.mixer=shor": ["got shor; did you mean short? ", ADD_IMPORT],
