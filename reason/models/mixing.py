@@ -241,9 +241,7 @@ def build_mixer(c: MixingConfig, shape: Shape) -> nn.Module:
     """Return a new mixer along the structure. Raises ConfigError if the module has no `Linear` named `out`."""
     mixer = MIXERS[c.mixer].build(c, shape)
     if not isinstance(getattr(getattr(mixer, "out", None), "weight", None), nn.Parameter):
-        raise ConfigError(
-            f"{defined(type(mixer))} has no `out`: give this name to the last Linear of model.mixer={c.mixer}"
-        )
+        raise ConfigError(f"{defined(type(mixer))} has no `out`: name the last Linear of model.mixer={c.mixer} `out`")
     return mixer
 
 

@@ -136,7 +136,7 @@ def _notices(evaluator: Evaluator, config: Config, changes: Changes, share_of_st
         yield f"evaluated on {directory}; the run was trained on {', '.join(others)} as well: data=DIR"
     if share_of_start > 0.05:
         fix = "evaluation.weights=raw, or train with ema.warmup=true"
-        yield f"averaged weights still hold {share_of_start:.0%} of the initial weights: {fix}"
+        yield f"averaged weights still hold {share_of_start:.0%} of the initial ones: {fix}"
     if evaluator.puzzle is not None:
         splits = {"train", config.evaluation.split} & {*splits_of(directory)}
         yield from evaluator.puzzle.notes({name: read_split(directory, name)[1].labels for name in splits})

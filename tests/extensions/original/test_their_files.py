@@ -184,8 +184,6 @@ def test_what_is_missing_for_the_evaluation_is_said_and_how_much_of_the_start_is
     assert "set/identifiers.json is missing; ARC's votes read the task names there" in said
     folder("other", "test", identifiers="abc")
     Path("other/identifiers.json").unlink()
-    held = (
-        "averaged weights still hold 81% of the initial weights: evaluation.weights=raw, or train with ema.warmup=true"
-    )
+    held = "averaged weights still hold 81% of the initial ones: evaluation.weights=raw, or train with ema.warmup=true"
     assert held in output(["evaluate", "r", "data=other", "steps=1"])
     assert "still hold" not in output(["evaluate", "r", "data=other", "steps=1", "evaluation.weights=raw"])
