@@ -2,7 +2,7 @@
 
 Most models have no weight that depends on the board size: no MLP over cells, no learned positions. Such a model serves
 every size of its family. `Layout` holds the constants that do depend on the size; a model keeps one for each size.
-`encode` selects it by the number of cells and passes it on in the `Context`.
+`encode` selects it by the number of cells for the `Context`. (Files of sets: datasets_gen/layout.py.)
 """
 
 from __future__ import annotations
