@@ -20,11 +20,11 @@ from datasets_gen.sudoku.text import BLANKS
 from datasets_gen.sudoku.text import boards as sudokus
 
 COLUMNS = ["source", "question", "answer", "rating"]
-NAMES = {  # of columns elsewhere
+NAMES = {  # of columns in other programs' files
     **dict.fromkeys(("puzzle", "puzzles", "quiz", "quizzes", "sudoku"), "question"),
     **dict.fromkeys(("solution", "solutions", "answers"), "answer"),
 }
-ELSEWHERE = {"question": "o", "answer": BLANKS}  # characters of the other column
+OTHER_COLUMN = {"question": "o", "answer": BLANKS}  # characters of the other column
 FAMILIES: dict[str, type[Sudoku] | type[Maze]] = {"sudoku": Sudoku, "maze": Maze}
 
 
@@ -136,7 +136,7 @@ def _tokens(texts: list[str], puzzle: Sudoku | Maze, column: str, path: Path) ->
     """Return the tokens (N, S) of the boards in a column."""
     table = np.zeros(256, np.uint8)
     for character, token in puzzle.typed_as.items():
-        if character not in ELSEWHERE[column] + "?":  # which stands for what is not in Latin-1
+        if character not in OTHER_COLUMN[column] + "?":  # which stands for what is not in Latin-1
             table[ord(character)] = token
     cells = np.frombuffer("".join(texts).encode("latin-1", "replace"), np.uint8)
     tokens = table[cells].reshape(len(texts), -1)

@@ -44,9 +44,9 @@ class LinearMixer(nn.Module):
         """(B, S·K, D) -> (B, S·K, D)."""
         z = geometry.masked(h).transpose(0, 1).contiguous()  # (N, B, D): N = S·K booleans
         y = self.own(z)
-        of_set, *of_each = geometry.mixer_constants
-        y = y + self.answers(z, of_set)
-        for sums in of_each:
+        set_sums, *puzzle_sums = geometry.mixer_constants
+        y = y + self.answers(z, set_sums)
+        for sums in puzzle_sums:
             y = y + self.answers(z.flatten(0, 1), sums).view_as(y)
         return self.out(glu(y, self.activation)).transpose(0, 1)
 

@@ -59,17 +59,17 @@ class Instances(nn.Module):
         """Return the instances of each relation: those of the set, and those of each puzzle."""
         dtype, found = context.x.dtype, []
         for index, relation in self.relations.items():
-            of_set = Links(*(getattr(self, f"{name}_{index}") for name in Links._fields))
-            of_each = [links(rows, relation, self.cells, dtype) for rows in context.relations[index : index + 1]]
-            found.append(tuple(each for each in (of_set, *of_each) if each.pool.shape[-2]))
+            shared = Links(*(getattr(self, f"{name}_{index}") for name in Links._fields))
+            per_puzzle = [links(rows, relation, self.cells, dtype) for rows in context.relations[index : index + 1]]
+            found.append(tuple(each for each in (shared, *per_puzzle) if each.pool.shape[-2]))
         return tuple(found)
 
     def all_instances(self, context: Context) -> tuple[Tensor, Tensor]:
         """Return all instances of each puzzle (B, N), and their sizes (n, 5), for the kernel of a whole step."""
         found, kinds = [], []
         for index, relation in self.relations.items():
-            of_set = getattr(self, f"rows_{index}").expand(len(context.x), -1, -1)
-            parts = [of_set, *context.relations[index : index + 1]]
+            shared = getattr(self, f"rows_{index}").expand(len(context.x), -1, -1)
+            parts = [shared, *context.relations[index : index + 1]]
             most = max(each.shape[-1] for each in parts)
             every = torch.cat([pad(each, (0, most - each.shape[-1]), value=-1) for each in parts], dim=1)
             found.append(every.flatten(1))
@@ -162,8 +162,8 @@ class RelationMixer(GroupMixer):
         """(B, S', D) -> (S', B, 2I): gates and values before the gate acts."""
         y = super().received(h, geometry)
         cells = geometry.masked(h).unflatten(1, (-1, geometry.symbols))  # (B, S, K, D)
-        for messages, of_relation in zip(self._kinds, geometry.mixer_constants or (), strict=True):
-            for each in of_relation:
+        for messages, instances in zip(self._kinds, geometry.mixer_constants or (), strict=True):
+            for each in instances:
                 got = messages(cells, each).unflatten(-1, (geometry.symbols, -1)).flatten(1, 2)  # (B, S', 2I)
                 y = y + got.transpose(0, 1)
         if self.lower is not None:

@@ -48,8 +48,8 @@ def constants(shape: Shape) -> nn.Module | None:
 
 def constraints(shape: Shape) -> Constraints:
     """Return the groups, and the relations without their instances."""
-    of = [(each.name, each.places, each.clues, each.highest) for each in seen(shape).values()]
-    return constraints_of_groups(shape) | {f"messages.{index}": relation for index, relation in enumerate(of)}
+    keys = [(each.name, each.places, each.clues, each.highest) for each in seen(shape).values()]
+    return constraints_of_groups(shape) | {f"messages.{index}": relation for index, relation in enumerate(keys)}
 
 
 MIXERS["relations"] = StructuredMixer(

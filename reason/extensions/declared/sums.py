@@ -238,12 +238,12 @@ class LinearConstraints(nn.Module):
 
     def forward(self, context: Context) -> tuple[Sums, ...]:
         """Return the sums of the set, for booleans (N, …), and those of the puzzles, for booleans (N·B, …)."""
-        of_set = Terms(*(getattr(self, name) for name in Terms._fields))
+        set_terms = Terms(*(getattr(self, name) for name in Terms._fields))
         dtype, booleans = torch.promote_types(context.x.dtype, torch.float32), context.x.shape[1]
-        found = [Sums.of(of_set, booleans, self.weighted, dtype)]
+        found = [Sums.of(set_terms, booleans, self.weighted, dtype)]
         own, first = [], self.cells * self.symbols + self.hidden
         for index, rows in self._drawn(context.relations):
-            own.append(self._of_each(index, rows, first))
+            own.append(self._puzzle_terms(index, rows, first))
             first += rows.shape[1] * self._table(index, rows).hidden
         if own:
             own.sort(key=lambda each: each[1])
@@ -273,7 +273,7 @@ class LinearConstraints(nn.Module):
             )
         return self._tables[key]
 
-    def _of_each(self, index: int, rows: Tensor, first: int) -> tuple[Terms, bool]:
+    def _puzzle_terms(self, index: int, rows: Tensor, first: int) -> tuple[Terms, bool]:
         """Return the constraints of instances (B, M, C + P), and whether the terms of one may differ in weight.
 
         first: the number of their first hidden boolean.
