@@ -162,7 +162,7 @@ def test_a_maze_is_tried_under_its_eight_turns(monkeypatch, runs):
         assert all((by_step.answers == Maze(4).parse(question)).all() for by_step in found)
         return found
 
-    monkeypatch.setattr(boards, "unroll", copies)
+    monkeypatch.setattr("reason.solve.unroll", copies)
     monkeypatch.setattr("reason.solve.answers_by_step", turned_back)
     words = ["solve", str(runs / "maze"), question, "--restarts", "12", "--json"]
     assert json.loads(output(words, status=None))["restarts"] == 8
@@ -220,7 +220,7 @@ def test_the_first_step_whose_answer_keeps_the_rules_is_the_last(steps, last, ru
         for step in steps:
             yield SimpleNamespace(answer=answers[step][None], readout=Readout(torch.zeros(1, 16, 6)))
 
-    monkeypatch.setattr(boards, "unroll", unrolled)
+    monkeypatch.setattr("reason.solve.unroll", unrolled)
     output(["solve", str(runs / "sudoku"), "1... .... .... ...."], f"solved: the rules hold at step {last}\n")
 
 

@@ -60,7 +60,8 @@ def test_products_are_halved_and_states_are_not(name):
     assert {x.x.dtype, *(part.dtype for part in state)} == {torch.float32}
     assert out.logits.dtype == half
     assert out.q_halt is None or out.q_halt.dtype == torch.float32
-    assert torch.equal(x.x, built(name).encode(batch).x)
+    if not hasattr(model, "prelude"):  # of a looped model, which is made of products
+        assert torch.equal(x.x, built(name).encode(batch).x)
 
 
 @pytest.mark.parametrize("name", MODELS)

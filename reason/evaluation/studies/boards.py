@@ -43,7 +43,7 @@ def answers_by_step(
     model.eval()
     batch = batch._replace(inputs=symmetries.apply(batch.inputs))
     answers, heads = [], []
-    for record in unroller(batch.inputs)(model, batch, steps, start):
+    for record in unroller(batch.inputs)(model, batch, steps, start=start):
         answers.append(symmetries.undo(record.answer))
         q = exact_logit(record.readout, halting)
         if q is not None:
