@@ -146,7 +146,7 @@ def _refill(
 ) -> tuple[Carry, Tensor]:
     """Return the carry with the puzzles of this step, and the active rows (B,)."""
     all_rows = torch.ones_like(carry.halted)
-    take_new = partial(select_rows, carry.halted)  # of a fresh and the present tensor
+    take_new = partial(select_rows, carry.halted)  # (new tensor, present tensor) -> tensor
     match config.carry:
         case "persistent":  # draws B puzzles every step, as HRM and TRM do; those of running rows are discarded
             return replace(carry, batch=draw().each(take_new, carry.batch)), all_rows

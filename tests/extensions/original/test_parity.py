@@ -16,8 +16,9 @@ from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.extensions.original.command import read_weights
 from reason.extensions.original.weights import from_original, inferred, load_original
+from reason.models import FAMILIES
 from reason.models.base import Batch, Shape
-from reason.models.recursive import RecursiveConfig, RecursiveModel
+from reason.models.recursive import RecursiveModel
 from reason.rollout import unroll
 from reason.runs.directory import load_run
 
@@ -118,7 +119,9 @@ FORMS = {  # model, what the file states, what is typed
 def test_shapes_file_and_words_are_put_together(form, inside, tmp_path):
     """A model of ours under their names, in another wrapping each: imported, it is the same model, in float32."""
     settings, stated, typed = FORMS[form]
-    config = RecursiveConfig(**{"hidden_size": 16, "num_heads": 2, "h_cycles": 3, "l_cycles": 6, **settings})
+    config = FAMILIES["recursive"].config(
+        **{"hidden_size": 16, "num_heads": 2, "h_cycles": 3, "l_cycles": 6, **settings}
+    )
     model = RecursiveModel(config, Shape(seq_len=9, vocab_size=5, num_puzzle_identifiers=3))
     stated = {"hidden_size": 16, **stated}
     file = tmp_path / "weights.pt"
