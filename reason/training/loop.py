@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 
 class StepPlan(NamedTuple):
-    """What a supervision step does, as far as the host decides it."""
+    """The decisions about a supervision step that the host makes before it."""
 
     set_index: int  # supervision step i trains on set i mod n
-    new_loader_batch: bool
+    new_loader_batch: bool  # true at the first of the N_accum steps of a loader batch
     loops: int  # T
     measure_gradients: bool  # by the balancer
 
@@ -104,8 +104,7 @@ class Trainer:
         self.scaling = LossScaling(self.device, model.products or model.dtype)
         self.optimizers = Optimizers(model, config.optimizer, self.scaling)
         self.ema = None if config.ema.decay is None else Ema(model)
-        balanced = config.balance.kind == "alg-grad-norm"  # else λ = loss.weights
-        self.balancer = AlgGradNorm(config, self.device) if balanced else None
+        self.balancer = AlgGradNorm(config, self.device) if config.balance.kind == "alg-grad-norm" else None
 
         self.meters = Meters(self.device, self.world)
         self.step = 0  # optimizer steps taken
@@ -146,7 +145,7 @@ class Trainer:
     def scalars(self) -> StepScalars:
         """Return the scalars of the next optimizer step."""
         config = self.config
-        steps = self.config.training.steps
+        steps = config.training.steps
         return StepScalars(
             lr_factor=config.optimizer.schedule.factor(self.step, steps),
             ema_rate=config.ema.rate(self.step + 1),
