@@ -209,8 +209,8 @@ class LayoutModel(Reasoner):
         for layout in () if c.set_agnostic else self.layouts:
             if (same := layout.shape).seq_len == shape.seq_len:
                 # Only mixers that accept any set read `lowest`, and sets of earlier versions do not have it.
-                structure = shape.structure.model_copy(update={"lowest": same.structure.lowest})
-                return same.vocab_size == shape.vocab_size and (same.structure == structure or not c.structured)
+                there, here = (each.structure.model_dump(exclude={"lowest"}) for each in (same, shape))
+                return same.vocab_size == shape.vocab_size and (there == here or not c.structured)
         same_weights = all(of(shape) == of(built) for of in (c.embeddings, c.values_of, c.constraints))
         return c.size_free and same_weights and c.missing_structure(shape) is None
 

@@ -130,7 +130,7 @@ def test_puzzles_with_several_solutions_have_it_by_themselves():
     for studies, several, every in (
         ((), True, 8), ((), False, None), ("decimation=3", False, 3), ("decimation=none", True, None),
     ):  # fmt: skip
-        search = search_of(EvaluationConfig(studies=studies), SimpleNamespace(several=several), 8)
+        search = search_of(EvaluationConfig(studies=studies), SimpleNamespace(multiple_solutions=several), 8)
         assert (search and search.least) == (every and 16 * every)
         assert default_steps(8, shape, shape, search) == (16 if every is None else max(16, 16 * every))
 
@@ -140,6 +140,6 @@ def test_what_does_not_go_with_it_is_refused(half):
     config = read_config(half / "config.json")
     with pytest.raises(ConfigError, match=r"evaluation\.studies=decimation needs puzzles that stay as they are"):
         override(config, {"evaluation.studies": "decimation=2,policies"})
-    assert search_of(EvaluationConfig(studies="policies"), SimpleNamespace(several=True), 8) is None
+    assert search_of(EvaluationConfig(studies="policies"), SimpleNamespace(multiple_solutions=True), 8) is None
     with pytest.raises(ConfigError, match="no known family"):
         search_of(EvaluationConfig(studies="decimation=2"), None, 8)
