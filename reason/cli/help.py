@@ -55,7 +55,7 @@ Exact, cell and rule-valid accuracy at every supervision step, from 1 to beyond 
   python evaluate.py runs/sudoku-6x6-1 steps=64             more supervision steps
   python evaluate.py runs/mine data=data/other              another set of the same shape
   python evaluate.py runs/mine evaluation.weights=raw evaluation.split=train
-  torchrun --nproc-per-node 8 evaluate.py runs/mine         each GPU evaluates its part of the puzzles
+  torchrun --nproc-per-node 8 evaluate.py runs/mine         each GPU evaluates some of the puzzles
 
 beyond accuracy, at the cost of more passes
   studies=policies,restarts=8              of the extensions; --help evaluation.studies lists them
