@@ -11,6 +11,7 @@ from datasets_gen.extensions.declared import graphs
 from datasets_gen.extensions.declared.rules import constraint, cp
 
 LIGHT = {"symmetry_level": 0, "linearization_level": 0, "cp_model_presolve": False}  # a model is asked dozens of times
+ANY = 2**31  # a bound that no difference reaches
 PATIENCE = 10.0  # deterministic seconds of CP-SAT until a question of the generator counts as too hard
 
 
@@ -51,6 +52,7 @@ class Solver:
         self._cells = [translated.solver_var(cell).index for cell in cells]
         self._switches = [translated.solver_var(switch).index for switch in switches]
         self._model = translated.ort_model
+        _split_equalities(self._model.proto.constraints)
         for cell, values in zip(self._cells, domains, strict=True):
             self._allow(cell, values)
         self.branches = 0  # of the last question
@@ -138,3 +140,19 @@ class Solver:
             self._allow(variable, values)
         for variable, on in zip(self._switches, switched, strict=True):
             self._allow(variable, [int(on)])
+
+
+def _split_equalities(constraints: Any) -> None:
+    """Replace conditional equalities of two variables by two inequalities each.
+
+    OR-Tools 9.15 may ignore such an equality, and then aborts the process with "Infeasible solution!"
+    (https://github.com/google/or-tools/issues/5003).
+    """
+    for equality in [each for each in constraints if each.has_linear() and each.enforcement_literal]:
+        linear = equality.linear
+        if len(linear.vars) == 2 and len(linear.domain) == 2 and linear.domain[0] == linear.domain[1]:
+            value, other = linear.domain[0], constraints.add()
+            other.copy_from(equality)
+            for half, ends in ((equality, (value, ANY)), (other, (-ANY, value))):
+                half.linear.domain.clear()
+                half.linear.domain.extend(ends)

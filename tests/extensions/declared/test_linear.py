@@ -92,7 +92,7 @@ def satisfied(constraints, tokens, relations):
     booleans = (tokens[..., None] == alphabet).flatten(1).double()  # (B, S·K)
     of_set = [getattr(constraints, name).expand(len(tokens), -1, -1) for name in Terms._fields]
     parts = [Terms(*(part[:, tokens.shape[1] :] for part in of_set))]
-    parts += [constraints._of_each(index, rows, 0)[0] for index, rows in constraints._drawn(relations)]
+    parts += [constraints._puzzle_terms(index, rows, 0)[0] for index, rows in constraints._drawn(relations)]
     right = torch.ones(len(tokens), dtype=torch.bool)
     for terms in parts:
         held = booleans.gather(1, terms.booleans.clamp(min=0).flatten(1)).view(terms.booleans.shape)
@@ -171,7 +171,7 @@ def test_messages_are_gated_sums_over_the_terms_of_a_constraint():
     got = mixer(h, Geometry(mixer_constants=found, symbols=3)).numpy()
     y = (h @ mixer.own.weight.T).numpy()
     every = Terms(*(getattr(constraints, name).expand(rows, -1, -1) for name in Terms._fields))
-    for terms in (every, *(constraints._of_each(index, relation, 18)[0] for index, relation in enumerate(own()[:2]))):
+    for terms in (every, *(constraints._puzzle_terms(index, row, 18)[0] for index, row in enumerate(own()[:2]))):
         facts = features(terms, (terms.booleans >= 0).sum(-1)).double()
         for b, c in np.ndindex(*terms.booleans.shape[:2]):
             there = terms.booleans[b, c] >= 0
