@@ -107,9 +107,9 @@ def test_puzzles_without_a_symmetry_are_solved_with_decimation_after_a_training_
     metadata, split = read_split("set", "test")
     Path("typed.txt").write_text(puzzle_of(metadata).draw(split.inputs[0], None, split.relations_of(0)))
     every = []
-    rule = pytest.importorskip("reason.extensions.decimation.rule").Decimation
-    of = rule.of
-    monkeypatch.setattr(rule, "of", lambda *given: every.append(given[0]) or of(*given))
+    rule = pytest.importorskip("reason.extensions.decimation.rule")
+    unroller = rule.unroller
+    monkeypatch.setattr(rule, "unroller", lambda *given: every.append(given[0]) or unroller(*given))
     output("solve run typed.txt steps=2 --restarts 3", "the rules do not hold: ", status=None)  # an untrained network
     assert set(every) == {3}
     every.clear()
