@@ -44,6 +44,7 @@ def _machine_code(function: Callable[..., Any], files: set[str]) -> Any:
         made: Any = numba.njit(cache=True)(function)
     except RuntimeError:  # neither the package's folder nor the user's cache folder can be written
         return numba.njit(function)
-    if len(files) > 1:  # numba compares the time of one file, and would keep old code of a callee elsewhere
+    if len(files) > 1 and made is not function:  # it is under NUMBA_DISABLE_JIT
+        # numba compares the time of one file, and would keep old code of a callee elsewhere
         made._cache._cache_file._source_stamp = sorted((file, os.stat(file).st_mtime_ns) for file in files)
     return made
