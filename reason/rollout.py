@@ -34,10 +34,9 @@ class Carry:
 
     batch: Batch
     state: State
-    steps: Tensor  # (B,) int32, m: supervision steps taken on this puzzle
+    steps: Tensor  # (B,) int32: supervision steps taken on this puzzle; of a halted row 0, on its next puzzle
     halted: Tensor  # (B,) bool
     loader: Batch  # with `same-batch`: the current loader batch, which refills halted rows
-    offset: Tensor  # (B,) int32: the m at which a halted row begins its next puzzle; 0 after the first step
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,7 @@ class SupervisionStep:
     states: tuple[State, ...]  # after each of the T loops
     readouts: tuple[Readout, ...]  # of the supervised loops: all T, or only the last
     active: Tensor  # (B,) bool: rows that count; a halted row waiting for its next puzzle does not
+    steps: Tensor  # (B,) int32, m: supervision steps taken on this puzzle, with this one
     is_last_step: Tensor  # (B,) bool: m ≥ N_super
     next_readout: Readout | None = None  # after one more supervision step, without gradient, for Q-learning
     before: State = None  # the state before the first of the T loops
@@ -66,7 +66,7 @@ class SupervisionStep:
 def first_carry(model: Reasoner, batch: Batch, config: RolloutConfig | None = None) -> Carry:
     """Return a carry whose rows have all halted: the next step gives each a puzzle and the initial state.
 
-    With `staggered`, row i begins its first puzzle at m = i mod N_super.
+    With `staggered`, the first puzzle of row i has i mod N_super steps behind it.
     """
     rows = len(batch.inputs)
     device = batch.inputs.device
@@ -79,12 +79,11 @@ def first_carry(model: Reasoner, batch: Batch, config: RolloutConfig | None = No
         raise ConfigError(
             f"{type(model).__name__}.initial_state: {wrong[0]} has shape {shape}; ({rows}, S, D) is needed"
         )
-    zeros = torch.zeros(rows, dtype=torch.int32, device=device)
-    offset = zeros
+    steps = torch.zeros(rows, dtype=torch.int32, device=device)
     if config is not None and config.staggered:
-        offset = torch.arange(rows, dtype=torch.int32, device=device) % config.supervision_steps
+        steps = torch.arange(rows, dtype=torch.int32, device=device) % config.supervision_steps
     halted = torch.ones(rows, dtype=torch.bool, device=device)
-    return Carry(batch, mapped(state, Tensor.detach), zeros, halted, batch, offset)
+    return Carry(batch, mapped(state, Tensor.detach), steps, halted, batch)
 
 
 def supervise(
@@ -104,7 +103,7 @@ def supervise(
     carry, active = _refill(carry, draw, config, new_loader_batch)
     context = model.encode(carry.batch)
     state = before = select_state(carry.halted, model.initial_state(context), carry.state)
-    steps = torch.where(carry.halted, carry.offset, carry.steps) + 1  # m of this step
+    steps = carry.steps + 1  # m of this step
 
     states: list[State] = []
     readouts: list[Readout] = []
@@ -126,7 +125,7 @@ def supervise(
             next_readout = model.readout(next_state, detached_context)
         halted = _halted_rows(readouts[-1], steps, is_last_step, config) | ~active
 
-    carry = replace(carry, state=carried_state, steps=steps, halted=halted, offset=torch.zeros_like(steps))
+    carry = replace(carry, state=carried_state, steps=torch.where(halted, 0, steps), halted=halted)
     step = SupervisionStep(
         model,
         carry.batch,
@@ -134,6 +133,7 @@ def supervise(
         states=tuple(states),
         readouts=tuple(readouts),
         active=active,
+        steps=steps,
         is_last_step=is_last_step,
         next_readout=next_readout,
         before=before,
@@ -155,9 +155,7 @@ def _refill(
             return replace(carry, batch=loader.each(take_new, carry.batch), loader=loader), all_rows
         case "fresh" | "handover" if not new_loader_batch:  # halted rows wait for the next loader batch
             return carry, ~carry.halted
-        case "fresh":
-            return replace(carry, batch=draw(), halted=all_rows), all_rows
-        case "handover":
+        case "fresh" | "handover":  # under `fresh` N_accum ≥ N_super, so all rows have halted
             return replace(carry, batch=draw()), all_rows
 
 

@@ -49,16 +49,15 @@ class Stream:
 
 
 def play(config, steps, patience, rows=3):
-    """Carries after each step and who took part; row r wants to halt when its step count exceeds patience[r]."""
+    """The carry after each step, and the step; row r wants to halt when its step count exceeds patience[r]."""
     model, stream = Counter(), Stream(rows)
     model.patience = torch.tensor(patience)
     carry = first_carry(model, stream(), config)
-    carries, active = [], []
+    played = []
     for index in range(steps):
-        carry, seen = supervise(model, carry, stream, config, new_loader_batch=index % config.accum_steps == 0)
-        carries.append(carry)
-        active.append(seen.active)
-    return carries, active
+        played.append(supervise(model, carry, stream, config, new_loader_batch=index % config.accum_steps == 0))
+        carry, _ = played[-1]
+    return zip(*played, strict=True)
 
 
 def first_step(model, rows, config, loops=1):
@@ -71,9 +70,9 @@ FOREVER = [1e9, 1e9, 1e9]
 
 def test_staggered_rows_halt_one_after_the_other_and_then_take_all_steps():
     config = RolloutConfig(supervision_steps=3, halting="none", staggered=True)
-    carries, _ = play(config, 7, [1e9] * 4, rows=4)
+    _, seen = play(config, 7, [1e9] * 4, rows=4)
     steps = [[1, 2, 3, 1], [2, 3, 1, 2], [3, 1, 2, 3]]
-    assert [carry.steps.tolist() for carry in carries] == [*steps, *steps, steps[0]]
+    assert [step.steps.tolist() for step in seen] == [*steps, *steps, steps[0]]
 
 
 def original_rows(limit, patience, steps, rows=3):
@@ -98,10 +97,10 @@ def original_rows(limit, patience, steps, rows=3):
 @pytest.mark.parametrize("patience", [FOREVER, [0, 1, 2], [0, 1e9, 1], [2, 2, 0]])
 def test_persistent_is_the_original_codes_behaviour(patience):
     config = RolloutConfig(supervision_steps=4, halt_exploration_prob=0)
-    carries, _ = play(config, 12, patience)
-    for carry, expected in zip(carries, original_rows(4, patience, 12), strict=True):
-        got = list(zip(carry.batch.inputs.flatten().tolist(), carry.steps.tolist(), carry.halted.tolist(), strict=True))
+    for carry, seen, expected in zip(*play(config, 12, patience), original_rows(4, patience, 12), strict=True):
+        got = list(zip(carry.batch.inputs.flatten().tolist(), seen.steps.tolist(), carry.halted.tolist(), strict=True))
         assert got == expected
+        assert carry.steps.tolist() == [0 if halted else m for _, m, halted in expected]
         # the state belongs to that puzzle and to that many steps: a halted row started again from its own beginning
         assert carry.state.z.flatten().tolist() == [puzzle + 1000 * m for puzzle, m, _ in expected]
 
@@ -113,21 +112,21 @@ def test_what_each_carry_keeps_and_draws_anew():
     # row 0 halts every step, row 1 every second, row 2 never; loader batches are 4,5,6 and 7,8,9
     assert puzzles == [[4, 5, 6], [4, 5, 6], [4, 5, 6], [7, 5, 6], [7, 8, 6], [7, 8, 6]]
     config = RolloutConfig(supervision_steps=3, accum_steps=3, carry="fresh", halt_exploration_prob=0)
-    carries, active = play(config, 6, [0, 1, 1e9])
+    carries, seen = play(config, 6, [0, 1, 1e9])
     assert [carry.batch.inputs.flatten().tolist() for carry in carries] == [[4, 5, 6]] * 3 + [[7, 8, 9]] * 3
-    assert [rows.tolist() for rows in active] == [[True] * 3, [False, True, True], [False, False, True]] * 2
-    assert carries[3].steps.tolist() == [1, 1, 1]
+    assert [step.active.tolist() for step in seen] == [[True] * 3, [False, True, True], [False, False, True]] * 2
+    assert seen[3].steps.tolist() == [1, 1, 1]
     # a row that waits takes its first step again and again: neither its m nor its state grows
-    assert carries[5].steps.tolist() == [1, 1, 3]
+    assert seen[5].steps.tolist() == [1, 1, 3]
     assert carries[5].state.z.flatten().tolist() == [7 + 1000, 8 + 1000, 9 + 3000]
     config = RolloutConfig(supervision_steps=3, carry="handover", halt_exploration_prob=0)
-    carries, active = play(config, 4, [0, 1e9, 1e9])
+    carries, seen = play(config, 4, [0, 1e9, 1e9])
     assert [carry.batch.inputs.flatten().tolist() for carry in carries] == [[n, n + 1, n + 2] for n in (4, 7, 10, 13)]
-    assert carries[2].steps.tolist() == [1, 3, 3]
+    assert seen[2].steps.tolist() == [1, 3, 3]
     # row 0 halts each step and starts from its new puzzle; row 1 still carries puzzle 5's state, until m = 3
     assert carries[2].state.z.flatten().tolist() == [10 + 1000, 5 + 3000, 6 + 3000]
     assert carries[3].state.z.flatten().tolist() == [13 + 1000, 14 + 1000, 15 + 1000]
-    assert all(rows.all() for rows in active)
+    assert all(step.active.all() for step in seen)
 
 
 def test_exploration_demands_a_uniform_least_number_of_steps():

@@ -122,7 +122,7 @@ class Meters:
         self._sum("finished", done.sum())
         self._sum("exact", (done & exact).sum())
         self._sum("cell", (done * right.sum(-1) / scored).sum())
-        self._sum("mean_steps", (done * carry.steps).sum())
+        self._sum("mean_steps", (done * step.steps).sum())
         for name, loss in terms.items():
             self._sum("loss", weights[name] * loss.to(self.zero.dtype))
             self._sum(f"loss/{name}", loss)

@@ -107,12 +107,12 @@ def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
         trainer.best = Validation(**best)
     own = trainer.world.own_rows
     kind = type(trainer.carries[0].state)
-    for set_index, carry in enumerate(held["carry"]):
+    for set_index, carry in enumerate(held["carry"][: trainer.index]):  # a set without a step keeps its first carry
         c = {name: own(value, trainer.device) for name, value in carry.items()}
         shape = trainer.data.parts[set_index].shape
         batch, loader = (Batch(*c[part])._replace(shape=shape) for part in ("batch", "loader"))
-        offset = c.get("offset", (-c["steps"]).clamp(min=0))  # an older checkpoint holds it as negative steps
-        trainer.carries[set_index] = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader, offset)
+        steps = torch.where(c["halted"], 0, c["steps"])  # an older checkpoint holds m of a halted row
+        trainer.carries[set_index] = Carry(batch, kind(*c["state"]), steps, c["halted"], loader)
     restore_random_states(held["random"], trainer.device, trainer.world)
 
 

@@ -31,7 +31,7 @@ def of_logits(logits, labels, active=None, **more):
     active = torch.ones(rows, dtype=torch.bool) if active is None else active
     batch = Batch(labels, labels, torch.zeros(rows, dtype=torch.long))
     last = more.pop("last", torch.zeros(rows, dtype=torch.bool))
-    return SupervisionStep(None, batch, None, (), (readout,), active, last, **more)
+    return SupervisionStep(None, batch, None, (), (readout,), active, 1 * active, last, **more)
 
 
 def sample(rows=3, cells=5, tokens=4):
@@ -126,7 +126,7 @@ def unrolled(model, rows=3, active=None, tokens=None):
     state = model.step(model.initial_state(x), x)
     everyone = torch.ones(rows, dtype=torch.bool)
     active = everyone if active is None else active
-    return SupervisionStep(model, batch, x, (state,), (model.readout(state, x),), active, ~everyone)
+    return SupervisionStep(model, batch, x, (state,), (model.readout(state, x),), active, 1 * everyone, ~everyone)
 
 
 def naive_network(model, h):

@@ -26,9 +26,8 @@ def step(answers, labels, halted, active, m):
     batch = Batch(truth, truth, torch.zeros(len(labels), dtype=torch.long))
     readout = Readout(torch.nn.functional.one_hot(torch.tensor(answers), 4).float())
     none = torch.zeros(len(labels), dtype=torch.bool)
-    seen = SupervisionStep(None, batch, None, ((), ()), (readout,), torch.tensor(active), none)
-    taken = torch.tensor(m, dtype=torch.int32)
-    return seen, Carry(batch, (), taken, torch.tensor(halted), batch, 0 * taken)
+    seen = SupervisionStep(None, batch, None, ((), ()), (readout,), torch.tensor(active), torch.tensor(m), none)
+    return seen, Carry(batch, (), none, torch.tensor(halted), batch)
 
 
 def test_accuracy_is_that_of_rows_that_have_just_halted():

@@ -105,7 +105,7 @@ def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str)
         with LiveBytes() as seen:
             for part in range(min(2, rollout.grad_steps)):
                 carry = supervised(model, carry, rows, config, part, rollout.loops.most)
-        held = [*carry.batch[:3], *carry.state, carry.steps, carry.halted, carry.offset, *carry.loader[:3]]
+        held = [*carry.batch[:3], *carry.state, carry.steps, carry.halted, *carry.loader[:3]]
         between = sum({t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in held}.values())
         trained = [p for name, p in model.named_parameters() if not name.startswith("puzzle_embedding")]
         numbers = sum(p.numel() for p in trained)

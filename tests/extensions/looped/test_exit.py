@@ -26,7 +26,7 @@ def unrolled(active=None):
     readouts = tuple(Readout(2 * a, gate=b) for a, b in zip(logits, gates, strict=True))
     batch = Batch(LABELS, LABELS, torch.zeros(B, dtype=torch.long))
     active = torch.ones(B, dtype=torch.bool) if active is None else active
-    return SupervisionStep(None, batch, None, (), readouts, active, torch.ones(B, dtype=torch.bool))
+    return SupervisionStep(None, batch, None, (), readouts, active, 1 * active, torch.ones(B, dtype=torch.bool))
 
 
 @pytest.fixture(autouse=True)

@@ -39,7 +39,7 @@ class LinearMap:
 def linear(matrix, rows=1):
     z = torch.randn(rows, 1, len(matrix), dtype=torch.float64)
     active = torch.ones(rows, dtype=torch.bool)
-    return SupervisionStep(LinearMap(matrix), None, Context(z), (LoopedState(z),), (), active, ~active)
+    return SupervisionStep(LinearMap(matrix), None, Context(z), (LoopedState(z),), (), active, 1 * active, ~active)
 
 
 def unrolled(config, loops=2, rows=3):
@@ -122,7 +122,7 @@ def test_l2_is_the_mean_move_of_a_cell_in_the_last_loop_and_the_norm_penalty_the
     assert l2_loss(seen).item() == pytest.approx(sum(moves) / 9, rel=1e-5)
     states = tuple(LoopedState(torch.randn(3, 5, 7)) for _ in range(4))
     active = torch.tensor([True, True, False])
-    seen = SupervisionStep(None, None, None, states, (), active, active)
+    seen = SupervisionStep(None, None, None, states, (), active, 1 * active, active)
     expected = torch.stack([state.z for state in states]).square().mean((0, 2, 3))[:2].sum() / 3
     torch.testing.assert_close(norm_penalty(seen), expected)
     pair = RecursiveState(torch.ones(3, 5, 7), torch.full((3, 5, 7), 3.0))
