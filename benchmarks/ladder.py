@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-REAL = "data=data/sudoku-real-1k"  # the field's 1,000 puzzles; their symmetries are drawn in training
+REAL = "data=data/sudoku-real-1k"  # 1,000 published puzzles in Sudoku-Extreme's proportions; symmetries are drawn
 FAST = ["training.precision=bf16", "training.compile=graph"]
 # The most sample-efficient recipe that is known for TRM's network, as far as our settings have it.
 MUON = [

@@ -8,10 +8,11 @@
     python -m benchmarks.real_sudoku dev DEV.csv --trial --output-dir data/sudoku-judge
 
 `train` cuts 512 validation puzzles off. No validation puzzle's solution is the solution of a training puzzle under a
-symmetry, as far as the cycles of its pairs of lines tell; none is among the first 1,000 rows, which are the field's
-training set. `--test` adds a test split in Sudoku-Extreme's proportion, 270 puzzles with 17 clues to 730 of the
-forums' hardest, the first of each in DEV.csv. With `--trial` it is the first 500 of the forums' hardest, which choose
-among recipes (docs/log/structure.md), and `dev --trial` leaves these out: the 3,000 others judge.
+symmetry, as far as the cycles of its pairs of lines tell; none is among the first 1,000 rows, from which the
+networks are trained. `--test` adds a test split in Sudoku-Extreme's proportion, 270 puzzles with 17 clues to 730 of
+the forums' hardest, the first of each in DEV.csv, which holds puzzles of public collections (docs/log/sets.md). With
+`--trial` it is the first 500 of the forums' hardest, which choose among recipes (docs/log/structure.md), and
+`dev --trial` leaves these out: the 3,000 others judge.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import numpy as np
 
 from datasets_gen.extensions.extreme.neighbours import solution_classes
 
-FIELD = 1000  # the first rows, which the field trains on
+FIELD = 1000  # the first rows, the number that the papers train on
 VALIDATION = 512
 TEST = {"puzzles2_17_clue": 270, "puzzles5_forum_hardest_1905_11+": 730}
 TRIAL = {"puzzles5_forum_hardest_1905_11+": 500}
@@ -37,7 +38,7 @@ COMMON = 8  # a class of more puzzles than this is no class of its own: its grid
 
 
 def validation_classes(classes: list[int]) -> set[int]:
-    """Solution classes that hold at least VALIDATION puzzles together, none of the field's, drawn with seed 0."""
+    """Solution classes that hold at least VALIDATION puzzles together, none of the first FIELD rows', drawn with seed 0."""
     count, field = Counter(classes), set(classes[:FIELD])
     order = [each for each in dict.fromkeys(classes[FIELD:]) if each not in field and count[each] <= COMMON]
     random.Random(0).shuffle(order)
