@@ -38,7 +38,7 @@ COMMON = 8  # a class of more puzzles than this is no class of its own: its grid
 
 
 def validation_classes(classes: list[int]) -> set[int]:
-    """Solution classes that hold at least VALIDATION puzzles together, none of the first FIELD rows', drawn with seed 0."""
+    """Solution classes of at least VALIDATION puzzles together, none of the first FIELD rows', drawn with seed 0."""
     count, field = Counter(classes), set(classes[:FIELD])
     order = [each for each in dict.fromkeys(classes[FIELD:]) if each not in field and count[each] <= COMMON]
     random.Random(0).shuffle(order)

@@ -91,7 +91,7 @@ class Puzzle(ABC):
 
     @property
     def task(self) -> dict[str, Any]:
-        """Return the entry in dataset.json: the family's name and its fields."""
+        """The entry in dataset.json: the family's name and its fields."""
         return {"name": self.name, **vars(self)}
 
     def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:

@@ -83,7 +83,7 @@ class Dataset:
 
     @property
     def metadata(self) -> Metadata:
-        """Return dataset.json of its first split.
+        """dataset.json of its first split.
 
         Raises:
             DatasetError: the folder holds no set.
@@ -193,7 +193,7 @@ class Run:
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
-        """Return the records of metrics.jsonl."""
+        """The records of metrics.jsonl."""
         return read_metrics(self.directory)
 
 

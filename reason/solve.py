@@ -61,12 +61,12 @@ class Solution(NamedTuple):
 
     @property
     def frames(self) -> np.ndarray:
-        """Return the tokens (T + 1, S) of a drawing: the question, then the answers."""
+        """The tokens (T + 1, S) of a drawing: the question, then the answers."""
         return self.puzzle.frames(self.question, self.by_step.answers)
 
     @property
     def right(self) -> bool | None:
-        """Return whether the rules hold for the last answer, or None if the family has no rules."""
+        """Whether the rules hold for the last answer, or None if the family has no rules."""
         return bool(self.rules_hold(self.by_step.answers[-1:])[0]) if self.puzzle.has_rules else None
 
     def rules_hold(self, answers: np.ndarray) -> np.ndarray:

@@ -47,7 +47,7 @@ class DataConfig(BaseConfig):
 
     @property
     def commands(self) -> list[list[str]]:
-        """Return the words after `python -m datasets_gen` for each set; empty without a generator."""
+        """The words after `python -m datasets_gen` for each set; empty without a generator."""
         options = dict(self.generate)
         name, sources, files = options.pop("name", None), options.pop("sources", ()), options.pop("files", ())
         options.pop("published", None)

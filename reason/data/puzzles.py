@@ -95,7 +95,7 @@ class PuzzleData:
 
     @property
     def fingerprint(self) -> str:
-        """Return the SHA-256 of all training data: tokens, their owners, and the fields of dataset.json."""
+        """The SHA-256 of all training data: tokens, their owners, and the fields of dataset.json."""
         digest = hashlib.sha256()
         stated = self.metadata.model_dump(mode="json", include=set(type(self.metadata).model_fields) - NOT_READ)
         digest.update(json.dumps(stated, sort_keys=True).encode())
@@ -145,7 +145,7 @@ class PuzzleData:
         return torch.searchsorted(self._examples_of, examples.to(self._examples_of.dtype), right=True) - 1
 
     def example_of_group(self, groups: Tensor, generator: torch.Generator) -> Tensor:
-        """Return a random puzzle of each group (B,), and a random example of it."""
+        """Return the index of a random example (B,) of a random puzzle of each group (B,)."""
         return _random_member(self._examples_of, _random_member(self._puzzles_of, groups, generator), generator)
 
 
@@ -222,7 +222,7 @@ class Sampler:
         return groups
 
     def batch(self, groups: Tensor) -> Batch:
-        """Return a random puzzle of each group, under a random symmetry."""
+        """Return a random puzzle of each group, perhaps with hints, under a random symmetry."""
         batch = self.data.take(self.data.example_of_group(groups, self.generator))
         if self.hints:
             batch = give_hints(batch, self._symbols, self.hints, self.generator)

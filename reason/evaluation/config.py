@@ -82,12 +82,12 @@ class EvaluationConfig(BaseConfig):
 
     @property
     def asked(self) -> dict[str, str]:
-        """Return the arguments of the selected studies by name; "" if a study takes none."""
+        """The arguments of the selected studies by name; "" if a study takes none."""
         return {name: argument for name, _, argument in (study.partition("=") for study in self.studies)}
 
     @property
     def plain(self) -> bool:
-        """Return whether a study needs the unmodified puzzle."""
+        """Whether a study needs the unmodified puzzle."""
         return any(STUDIES[name].plain for name in self.asked)
 
 

@@ -8,7 +8,7 @@
 State is an argument and a return value, and the module stores nothing between calls. So only `reason.rollout` decides
 how many steps are taken, at which step the gradient ends and when a row halts, in training and in evaluation.
 Letters: B rows (puzzles), S cells, D width, V tokens; S' = P + S·K positions, a prefix and K for each cell (K = 1
-without symbols).
+without symbols); M instances of a relation, C numbers and n_cells cells each.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ class ModelConfig(BaseConfig):
     kind: str = ""
     brings: ClassVar[Mapping[str, object]] = {}  # defaults of other sections that this model needs
 
-    def written(self, shape: Shape) -> float:
-        """Return how many numbers the layers write per step and puzzle: positions × width × layer calls; 0: unknown."""
+    def numbers_written(self, shape: Shape) -> float:
+        """Return how many numbers the layers write per step and puzzle, which `auto` compares; 0: unknown."""
         return 0
 
     @property
@@ -149,12 +149,12 @@ class ModelConfig(BaseConfig):
 
     @property
     def set_agnostic(self) -> bool:
-        """Return whether no weight depends on the set, so that one network accepts sets of different kinds."""
+        """Whether no weight depends on the set, so that one network accepts sets of different kinds."""
         return False
 
     @property
     def takes_marks(self) -> bool:
-        """Return whether the head can have logits of marked tokens (`Shape.marks`)."""
+        """Whether the head can have logits of marked tokens (`Shape.marks`)."""
         return False
 
     @property
@@ -255,7 +255,7 @@ class Reasoner(nn.Module, ABC):
 
     @property
     def computes_in(self) -> str:
-        """Return the names of the types of states and products, as logs and checkpoints store them."""
+        """The names of the types of states and products, as logs and checkpoints store them."""
         return str(Dtypes(self.dtype, self.products))
 
     def autocast(self) -> contextlib.AbstractContextManager[None]:

@@ -185,7 +185,7 @@ class LayoutModel(Reasoner):
         return self.layouts[0]
 
     def check_mixer(self, context: Context) -> None:
-        """Call the first mixer once, on one puzzle."""
+        """Raise ConfigError unless the first mixer maps h (1, S', D) to a tensor of its shape."""
         mixer = next((part.mixer for part in self.modules() if isinstance(part, StructuredBlock)), None)
         if mixer is None:
             return

@@ -30,8 +30,8 @@ Constraints = dict[str, tuple[Any, ...]]  # {part of a mixer: key of the constra
 class AnySet(NamedTuple):
     """A mixer whose weights fit every data set (with `symbols`), so that one network accepts all sets.
 
-    extend(index, constants, relations) maps the embedding index (B, S·K) of the cells' positions to that of all
-    positions (B, S'): the mixer may add positions after those of the cells.
+    extend(index, constants, relations) appends to the embedding indices (B, S·K) of the cells' positions those of the
+    positions that the mixer adds, such as hidden booleans; it returns (B, S').
     """
 
     embeddings: int  # rows of the token embedding
@@ -138,39 +138,39 @@ class MixingConfig(ModelConfig):
 
     @property
     def layer_calls(self) -> int:
-        """Return the number of layer calls in one model step."""
+        """The number of layer calls in one model step."""
         return 1
 
     @property
     def size_free(self) -> bool:
-        """Return whether no weight is bound to the number of cells."""
+        """Whether no weight is bound to the number of cells."""
         return self.mixer != "mlp" and self.positions != "learned"
 
     @property
     def structured_mixer(self) -> StructuredMixer:
-        """Return the entry of the mixer; for attention and MLP an entry without structure, which builds no module."""
+        """The entry of the mixer; for attention and MLP an entry without structure, which builds no module."""
         return MIXERS.get(self.mixer) or StructuredMixer(lambda c, shape: nn.Identity(), UNSTRUCTURED[self.mixer])
 
     @property
     def by_group(self) -> bool:
-        """Return whether the mixer uses groups."""
+        """Whether the mixer uses groups."""
         return self.structured_mixer.by_group
 
     @property
     def set_agnostic(self) -> bool:
-        """Return whether no weight depends on the set."""
+        """Whether no weight depends on the set."""
         return self.structured_mixer.any_set is not None
 
     @property
     def structured(self) -> bool:
-        """Return whether the model uses grid, groups or symbols."""
+        """Whether the model uses grid, groups or symbols."""
         return self.mixer in MIXERS or self.positions == "rotary-2d"
 
     def positions_of(self, shape: Shape) -> int:
         """Return S': the prefix, and for each of S cells one position, or K with symbols."""
         return self.prefix + shape.seq_len * (len(shape.structure.alphabet) if self.symbols else 1)
 
-    def written(self, shape: Shape) -> float:
+    def numbers_written(self, shape: Shape) -> float:
         """Return positions × width × layer calls."""
         return self.positions_of(shape) * self.hidden_size * self.layer_calls
 

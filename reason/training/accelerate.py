@@ -33,9 +33,9 @@ def fused(config: ModelConfig) -> bool | str:
 
 
 def accelerator(config: ModelConfig, computed: Dtypes, device: torch.device) -> Accelerator | None:
-    """Return the accelerator of a model, or None. auto: in float32, and in bfloat16 if that is the faster type.
+    """Return the first accelerator that can compute this model here, or None.
 
-    `true` recorded on another machine applies if this machine supports it.
+    With `model.fused=auto` only if float32 is computed, or bfloat16 where the processor multiplies faster in it.
     """
     faster = computed.states == torch.float32 or bfloat16_is_faster()
     if fused(config) is not True and not (fused(config) == "auto" and faster):

@@ -33,7 +33,7 @@ class Tracker(NamedTuple):
     close: Callable[[], None]
 
 
-TRACKERS: dict[str, Callable[[Path, int, dict[str, Any]], Tracker]] = {}  # (run, step, config) ↦; extensions add
+TRACKERS: dict[str, Callable[[Path, int, dict[str, Any]], Tracker]] = {}  # name → open(run, step, config); filled by extensions
 
 
 class MetricsLog:
@@ -66,7 +66,7 @@ class MetricsLog:
 
     @property
     def position(self) -> int:
-        """Return the bytes written so far."""
+        """The bytes written so far."""
         return 0 if self._file is None else self._file.seek(0, 2)
 
     def sync(self) -> int:
