@@ -38,7 +38,7 @@ def model_of(name: str, data: reason.Dataset) -> Any:
 
 def operations(model: Any, puzzle: Batch) -> int:
     """Of `STEPS` steps, all of which cost the same, by torch, whose products alone are counted."""
-    model.stepper = None
+    model.fused_step = None
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counted:
         next(unroll(model, puzzle, 1)).readout  # noqa: B018
     return STEPS * int(counted.get_total_flops())

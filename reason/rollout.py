@@ -115,15 +115,9 @@ def supervise(
 
     is_last_step = steps >= config.supervision_steps
     carried_state = mapped(state, Tensor.detach)
-    next_readout = None
-    with torch.no_grad():
-        if config.halting == "q-learning":
-            next_state = carried_state
-            detached_context = context.detach()
-            for _ in range(loops):
-                next_state = model.step(next_state, detached_context)
-            next_readout = model.readout(next_state, detached_context)
-        halted = _halted_rows(readouts[-1], steps, is_last_step, config) | ~active
+    q_learning = config.halting == "q-learning"
+    next_readout = _look_ahead(model, carried_state, context, loops) if q_learning else None
+    halted = _halted_rows(readouts[-1], steps, is_last_step, config) | ~active
 
     carry = replace(carry, state=carried_state, steps=torch.where(halted, 0, steps), halted=halted)
     step = SupervisionStep(
@@ -159,6 +153,16 @@ def _refill(
             return replace(carry, batch=draw()), all_rows
 
 
+@torch.no_grad()
+def _look_ahead(model: Reasoner, state: State, context: Context, loops: int) -> Readout:
+    """Return the readout after one more supervision step, for Q-learning."""
+    context = context.detach()
+    for _ in range(loops):
+        state = model.step(state, context)
+    return model.readout(state, context)
+
+
+@torch.no_grad()
 def _halted_rows(readout: Readout, steps: Tensor, is_last_step: Tensor, config: RolloutConfig) -> Tensor:
     """Return the rows (B,) that halt: m ≥ N_super, or m ≥ m_min and the head says halt.
 
@@ -244,17 +248,17 @@ def unroll(
     batch: Batch,
     steps: int,
     start: Callable[[State], State] | None = None,
-    stepper: Callable[[State, Context], State] | None = None,
+    step: Callable[[State, Context], State] | None = None,
 ) -> Iterator[StepRecord]:
-    """Take `steps` steps without halting; `start` may replace the initial state, `stepper` the method `model.step`."""
+    """Take `steps` steps without halting; `start` may replace the initial state, `step` the method `model.step`."""
     context = model.encode(batch)
     state = model.initial_state(context)
     if start is not None:
         state = start(state)
-    for step in range(1, steps + 1):
+    for m in range(1, steps + 1):
         before = state
-        state = (stepper or model.step)(before, context)
-        yield StepRecord(model, step, batch, context, before, state)
+        state = (step or model.step)(before, context)
+        yield StepRecord(model, m, batch, context, before, state)
 
 
 def select_state(rows: Tensor, chosen: State, other: State) -> State:

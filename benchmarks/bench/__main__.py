@@ -133,8 +133,8 @@ def _on(device: torch.device, variants: list[Variant], arguments: argparse.Names
             turns[variant.name] = Turn(trainer.optimizer_step)
             if not arguments.training_only:
                 graph = variant.config.training.compile == "graph"
-                stepper = extension("graph", "capture").CapturedStep(trainer.model) if graph else None
-                turns[f"{variant.name} evaluated"] = Turn(partial(evaluated, trainer, stepper), once=True)
+                step = extension("graph", "capture").CapturedStep(trainer.model) if graph else None
+                turns[f"{variant.name} evaluated"] = Turn(partial(evaluated, trainer, step), once=True)
             rows.append(_described(variant, trainer, held))
             products = trainer.model.products or trainer.model.dtype
             turn, flops = gemm(device, products)
@@ -265,12 +265,12 @@ def trainer_of(config: Config, shape: Shape, folder: Path) -> Trainer:
 
 
 @torch.no_grad()
-def evaluated(trainer: Trainer, stepper: Callable[[State, Context], State] | None) -> None:
+def evaluated(trainer: Trainer, step: Callable[[State, Context], State] | None) -> None:
     """T steps of a batch of puzzles, each read out, without gradient."""
     model, training = trainer.model, trainer.model.training
     model.eval()
     try:
-        for record in unroll(model, trainer.carries[0].batch, STEPS, stepper=stepper):
+        for record in unroll(model, trainer.carries[0].batch, STEPS, step=step):
             record.readout  # noqa: B018
     finally:
         model.train(training)

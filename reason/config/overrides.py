@@ -242,7 +242,7 @@ def differing(trees: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return {key: found for key, found in values.items() if any(value != found[0] for value in found)}
 
 
-NEUTRAL = {"model.integrator": "euler", "model.substeps": 1, "model.equation": "impulse"}  # values without effect
+NEUTRAL = {"model.integrator": "euler", "model.substeps": 1, "model.equation": "impulse", "model.readout": "raw"}
 
 
 def renewed(config: dict[str, Any]) -> dict[str, Any]:

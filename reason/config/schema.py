@@ -95,9 +95,9 @@ def refuse_unfit(config: Config) -> None:
         require(loss.trains(head), halting, f"a loss that trains {head}", f"loss.weights.{head}=1, or {without}")
 
     # Several loops need a gradient through all of them.
-    several, stops = config.rollout.loops.several, model.gradient_crosses_steps
+    several, cut = config.rollout.loops.allows_several, model.cut_between_steps
     what = "a gradient from one step of the model to the one before"
-    require(not several or stops is None, f"rollout.loops.{several}", what, stops or "")
+    require(not several or cut is None, f"rollout.loops.{several}", what, cut or "")
 
     # Networks are compiled one by one, Muon moves their matrices; mixed precision and a part of x̂ are a family's own.
     networks = "networks to compile one by one (Reasoner.networks)"

@@ -1,1 +1,1 @@
-"""Jacobian products and random vectors: used by models, losses and extensions."""
+"""Jacobian products: used by losses and extensions."""

@@ -51,15 +51,6 @@ def estimated_diagonal(f: Map, z: Tensor, probes: int, product: Product = jvp) -
     return total / probes
 
 
-def normal_like(z: Tensor) -> Tensor:
-    """Draw N(0, 1) in z's shape, type and device, independent of z's memory layout.
-
-    The numbers of `torch.randn_like` depend on the layout, and on a CPU it draws those of a transposed tensor one by
-    one, seven times as slowly.
-    """
-    return torch.randn(z.shape, dtype=z.dtype, device=z.device)
-
-
 def rademacher_like(z: Tensor) -> Tensor:
     """Return random signs, shaped as z, independent of z's memory layout."""
     return torch.randint(0, 2, z.shape, dtype=z.dtype, device=z.device) * 2 - 1

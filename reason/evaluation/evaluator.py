@@ -142,7 +142,7 @@ class Evaluator:
     progress: bool = True
     world: World = field(default_factory=World)
     fill: bool = False  # equal batches, the last one padded, so that compiled code sees one shape
-    stepper: Callable[[State, Context], State] | None = None  # in place of model.step: a CUDA graph
+    step: Callable[[State, Context], State] | None = None  # in place of model.step: a CUDA graph
 
     @property
     def steps(self) -> int:
@@ -242,7 +242,7 @@ class Evaluator:
                 owners: dict[str, Consumer] = {}
                 batch = self.data.take(padded)
                 take_steps = self.unroller(batch.inputs, padded)
-                for record in take_steps(self.model, batch, steps, self.start(padded), self.stepper):
+                for record in take_steps(self.model, batch, steps, self.start(padded), self.step):
                     record = replace(record, rows=padded, rules=self.rules)
                     record = record if len(rows) == len(padded) else _first_rows(record, len(rows))
                     for consumer in consumers:

@@ -123,7 +123,7 @@ class Context:
 class Readout(NamedTuple):
     """Readout of a state: cell logits, and the values of halting head and exit gate if the model has them."""
 
-    logits: Tensor  # (B, S, V)
+    logits: Tensor  # (B, S, V); in training also a logit for each of the n `Shape.marks`: (B, S, V + n)
     q_halt: Tensor | None = None  # (B,) float32
     q_continue: Tensor | None = None  # (B,) float32, HRM's Q of continuing
     gate: Tensor | None = None  # (B, S) or, a gate per puzzle, (B, 1): the exit logit, float32
@@ -158,8 +158,8 @@ class ModelConfig(BaseConfig):
         return False
 
     @property
-    def gradient_crosses_steps(self) -> str | None:
-        """Return None if the gradient passes from a model step to the previous one, else the setting to type."""
+    def cut_between_steps(self) -> str | None:
+        """Return the setting to type so that the gradient reaches the previous model step; None: it does already."""
         return None
 
     def check(self, config: Any) -> None:

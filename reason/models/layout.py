@@ -160,7 +160,7 @@ class LayoutModel(Reasoner):
         super().__init__()
         if reason := config.missing_structure(shape):
             raise ConfigError(f"{reason}; name a set that does, or declare `structure` in its dataset.json")
-        self.mixing = config
+        self.config = config
         self.shape = shape
         self.dtype = dtype
         self.prefix = config.prefix
@@ -176,7 +176,7 @@ class LayoutModel(Reasoner):
         count = tokens.shape[1]
         if same_size := [layout for layout in self.layouts if layout.shape.seq_len == count]:
             return next((each for each in same_size if each.shape is shape or each.shape == shape), same_size[0])
-        if count > self.shape.seq_len or self.mixing.structured or self.mixing.mixer == "mlp":
+        if count > self.shape.seq_len or self.config.structured or self.config.mixer == "mlp":
             sizes = ", ".join(str(layout.shape.seq_len) for layout in self.layouts)
             raise ConfigError(
                 f"the model was built for puzzles of {sizes} cells, these have {count}: name puzzles of its size, or "
@@ -203,7 +203,7 @@ class LayoutModel(Reasoner):
 
     def accepts(self, shape: Shape) -> bool:
         """Return whether no weight is bound to another size, and the shape declares the structure that is required."""
-        c, built = self.mixing, self.shape
+        c, built = self.config, self.shape
         if shape.num_puzzle_identifiers not in (1, built.num_puzzle_identifiers):  # 1: only the blank one
             return False
         for layout in () if c.set_agnostic else self.layouts:
@@ -217,5 +217,5 @@ class LayoutModel(Reasoner):
     def add_shape(self, shape: Shape) -> None:
         """Add the constants of this shape."""
         same_size = [layout.shape for layout in self.layouts if layout.shape.seq_len == shape.seq_len]
-        if not same_size or (self.mixing.set_agnostic and shape not in same_size):
-            self.layouts.append(Layout(self.mixing, shape).to(next(self.parameters())))
+        if not same_size or (self.config.set_agnostic and shape not in same_size):
+            self.layouts.append(Layout(self.config, shape).to(next(self.parameters())))

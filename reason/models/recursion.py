@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from reason.dynamics.jacobian import normal_like
+from reason.models.states import normal_like
 
 Network = Callable[[Tensor], Tensor]  # F: (B, S', D) -> (B, S', D)
 Update = Callable[[Network, Tensor, Tensor | None], Tensor]  # (network, state, input injection) -> next state

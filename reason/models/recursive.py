@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from reason.dynamics.jacobian import normal_like
 from reason.models.base import Batch, Context, MapKind, Readout, Shape
 from reason.models.layout import LayoutModel, masked
 from reason.models.mixing import MIXERS, build_mixer
@@ -34,24 +33,24 @@ from reason.models.recursion import (
     two_states,
 )
 from reason.models.recursive_config import RecursiveConfig
+from reason.models.states import normal_like
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
 from reason.nn.linear import Embedding, Linear, truncated_normal_
-from reason.nn.norms import rms_norm
 
 
 class RecursiveModel(LayoutModel):
     """The model of HRM, TRM and CMM: two states, which one or two networks update, and a readout of z_H.
 
-    An accelerator may set `stepper`: stepper(model, state, context) computes a step without noise, or returns None.
+    An accelerator may set `fused_step`(model, state, context), which computes a step without noise, or returns None.
     """
 
-    stepper: Callable[[RecursiveModel, RecursiveState, Context], RecursiveState | None] | None = None
+    config: RecursiveConfig
+    fused_step: Callable[[RecursiveModel, RecursiveState, Context], RecursiveState | None] | None = None
     initial_h: Tensor  # (D,)
     initial_l: Tensor
 
     def __init__(self, config: RecursiveConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         super().__init__(config, shape, dtype)
-        self.config = config
         self.random_start = config.initial == "random"
         width = config.hidden_size
         self.tokens = Embedding(config.embeddings(shape), width)
@@ -129,18 +128,18 @@ class RecursiveModel(LayoutModel):
         """Run N_H cycles. The last `cycles.gradient_calls` calls build a graph. Noise is added only in training."""
         c = self.config
         noisy = self.training and c.noise != "none"
-        if self.stepper is not None and not noisy and (after := self.stepper(self, state, context)) is not None:
+        if self.fused_step is not None and not noisy and (after := self.fused_step(self, state, context)) is not None:
             return after
         f_l, f_h = self._functions(context)
         if c.gradient_checkpointing and self.training:
             f_l, f_h = recomputed(f_l), recomputed(f_h)
         with self.autocast():
-            return last(self.states(f_l, f_h, state, context.x, c.cycles, noisy))
+            return final_state(self.trajectory(f_l, f_h, state, context.x, c.cycles, noisy))
 
     def path(self, state: RecursiveState, context: Context) -> list[RecursiveState]:
         """Return the state after each network call of a step, without noise."""
         with self.autocast():
-            return list(self.states(*self._functions(context), state, context.x, self.config.cycles))
+            return list(self.trajectory(*self._functions(context), state, context.x, self.config.cycles))
 
     def _functions(self, context: Context) -> tuple[Network, Network]:
         """Return F_L and F_H as functions of the state alone, for the puzzles of `context`."""
@@ -148,7 +147,7 @@ class RecursiveModel(LayoutModel):
         f_h = self.networks()[-1]
         return lambda h: self.f_l(h, geometry), lambda h: f_h(h, geometry)
 
-    def states(
+    def trajectory(
         self, f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, noisy: bool = False
     ) -> Iterator[RecursiveState]:
         """Yield the state after each network call of `cycles`."""
@@ -170,9 +169,8 @@ class RecursiveModel(LayoutModel):
         cells = layout.cell_states(state.z_h)
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
         halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
-        read = rms_norm(cells) if self.config.readout == "norm" else cells
         with self.autocast():
-            logits = layout.logits(self.head(read), context.mask)
+            logits = layout.logits(self.head(cells), context.mask)
         logits = logits if self.training else unmarked(logits, self.shape.marks)
         return Readout(logits, halt, q_continue)
 
@@ -205,7 +203,7 @@ class RecursiveModel(LayoutModel):
 
         def mapped(pair: Tensor) -> Tensor:
             start = RecursiveState(pair[:, 0], pair[:, parts - 1])
-            return torch.stack(last(self.states(f_l, f_h, start, context.x, cycles))[:parts], dim=1)
+            return torch.stack(final_state(self.trajectory(f_l, f_h, start, context.x, cycles))[:parts], dim=1)
 
         return mapped, torch.stack(state[:parts], dim=1)
 
@@ -219,6 +217,6 @@ def unmarked(logits: Tensor, marks: tuple[int, ...]) -> Tensor:
     return plain.index_copy(-1, index, torch.maximum(plain.index_select(-1, index), marked))
 
 
-def last(states: Iterator[RecursiveState]) -> RecursiveState:
-    """Return the last of the states; each earlier one is freed when the next one exists."""
-    return deque(states, maxlen=1).pop()
+def final_state(trajectory: Iterator[RecursiveState]) -> RecursiveState:
+    """Return the last state; each earlier one is freed when the next one exists."""
+    return deque(trajectory, maxlen=1).pop()

@@ -64,7 +64,6 @@ class RecursiveConfig(MixingConfig):
     q_from: Literal["first", "mean"] = Field(
         "first", description="input of the halting head: first: the first position; mean: the mean over the cells"
     )
-    readout: Literal["raw", "norm"] = Field("raw", description="the head reads raw: z_H; norm: rms(z_H)")
 
     reads_identifiers: ClassVar[bool] = True  # by the puzzle embedding
     mixed_precision: ClassVar[bool] = True
@@ -129,6 +128,6 @@ class RecursiveConfig(MixingConfig):
         return not self.symbols
 
     @property
-    def gradient_crosses_steps(self) -> str | None:
+    def cut_between_steps(self) -> str | None:
         """Return None with a gradient in all cycles: only then does it reach the previous step."""
         return None if self.gradient == "all-cycles" else "model.gradient=all-cycles"

@@ -53,6 +53,15 @@ def random_like(state: State, normal: Callable[[Tensor], Tensor]) -> State:
     return mapped(state, lambda z: normal(z) * size_of_rows(z))
 
 
+def normal_like(z: Tensor) -> Tensor:
+    """Draw N(0, 1) in z's shape, type and device, independent of z's memory layout.
+
+    The numbers of `torch.randn_like` depend on the layout, and on a CPU it draws those of a transposed tensor one by
+    one, seven times as slowly.
+    """
+    return torch.randn(z.shape, dtype=z.dtype, device=z.device)
+
+
 def size_of_rows(z: Tensor) -> Tensor:
     """Return the root mean square of each row, (B, 1, 1); 1 for a row of zeros."""
     size = row_norm(z) / z[0].numel() ** 0.5

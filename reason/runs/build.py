@@ -43,7 +43,7 @@ from reason.settings.base import Mark
 from reason.training.auto import choices, resolve
 from reason.training.checkpoint import checkpoints, load_fitting, load_weights, readable, saved_state, step_of
 from reason.training.device import pick_device
-from reason.training.generators import seeds
+from reason.training.generators import seed_this_process, seeds
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
 from reason.training.precision import dtypes
@@ -147,6 +147,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     config, reasons = resolve(config, shapes, data.device)
     config = derive(config, json.loads(world.tell(json.dumps(choices(config)))))  # processors may differ
     model, lines = _initial_model(config, run, data)
+    seed_this_process(config.seed, world)
     watched = load_monitor_sets(config, data)
     if config.evaluation.checkpoint == "best" and not watched:
         raise ConfigError(

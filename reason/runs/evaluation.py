@@ -89,10 +89,10 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
         share = -(-min(len(data), settings.limit or len(data)) // world.size)
         config, reasons = resolve_evaluation(config, data.shape, device, share, steps)
         compile_mode = config.evaluation.compile
-        stepper = extension("graph", "capture").CapturedStep(trained.model) if compile_mode == "graph" else None
+        step = extension("graph", "capture").CapturedStep(trained.model) if compile_mode == "graph" else None
         if compiled := compile_mode != "none":
             compile_networks(trained.model, setting="evaluation.compile")
-        evaluator = replace(evaluator, progress=world.first, world=world, fill=compiled, stepper=stepper)
+        evaluator = replace(evaluator, progress=world.first, world=world, fill=compiled, step=step)
         consumers = consumers_of(evaluator)
         share_of_start = own_config.ema.of_start(trained.step) if trained.weights == "ema" else 0
         costs = [consumer.cost for consumer in consumers if consumer.cost]

@@ -20,7 +20,7 @@ class LoopsConfig(BaseConfig):
     )
 
     @property
-    def several(self) -> str | None:
+    def allows_several(self) -> str | None:
         """Return the setting that allows T > 1, or None if T is 1."""
         return f"count={self.count}" if self.count > 1 else None
 

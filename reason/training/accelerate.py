@@ -21,7 +21,7 @@ class Accelerator(NamedTuple):
     """Faster code for the supervision steps of a model."""
 
     lacks: Callable[[ModelConfig, Dtypes, torch.device], str | None]  # why it cannot compute this model; None: it can
-    install: Callable[[Reasoner], None]  # into a built model: `RecursiveModel.stepper`, so nothing is left to compile
+    install: Callable[[Reasoner], None]  # into a built model: `RecursiveModel.fused_step`; nothing is left to compile
 
 
 ACCELERATORS: dict[str, Accelerator] = {}  # by name; extensions fill it; the first that can compute a model is used

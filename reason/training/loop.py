@@ -30,7 +30,7 @@ from reason.rollout import first_carry, supervise
 from reason.training import state
 from reason.training.accelerate import accelerate, compile_networks
 from reason.training.ema import Ema
-from reason.training.generators import seed_this_process, seeds
+from reason.training.generators import seeds
 from reason.training.interrupt import Outcome, StopRequest
 from reason.training.log import Meters, log_line, open_log
 from reason.training.monitor import Validation, validate
@@ -84,7 +84,6 @@ class Trainer:
         self.world = world or World()
         self.device = data.device
         self.model = model.to(data.device)
-        seed_this_process(config.seed, self.world)
         training = config.training
         rollout = config.rollout
         accelerate(model, config.model, dtypes(training.precision, self.device), self.device)
@@ -161,7 +160,7 @@ class Trainer:
             yield StepPlan(
                 set_index,
                 new_loader_batch=index_in_set % rollout.accum_steps == 0,
-                loops=rollout.loops.draw(self.config.seed, index, self.step),  # an extension may replace LoopsConfig
+                loops=rollout.loops.draw(self.config.seed, index, self.step),  # T; random under extensions/looped
                 measure_gradients=self.balancer is not None and self.balancer.is_update_step(index, sets),
             )
 
@@ -170,7 +169,7 @@ class Trainer:
         carry = self.carries[plan.set_index]
         draw = partial(self.draw, plan.set_index)
         carry, step = supervise(self.model, carry, draw, self.config.rollout, plan.loops, plan.new_loader_batch)
-        terms = evaluate_terms(step, self.config.loss, weights)
+        terms = evaluate_terms(step, self.config.loss, weights.keys())
         if plan.measure_gradients and self.balancer is not None:
             scale = self.scaling.factor(self.device)
             gradient = partial(unscaled_gradient, weights=self.model.balance_weights(), scale=scale)

@@ -7,9 +7,9 @@ import pytest
 import torch
 from evaluators import begun
 
-from reason.dynamics.jacobian import normal_like
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.models.recursion import euler_maruyama
+from reason.models.states import normal_like
 
 PULL = 0.9  # F(z) = PULL·z: a slow drift, so that the noise term decides the order
 

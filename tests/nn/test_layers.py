@@ -5,7 +5,7 @@ import pytest
 import reference
 import torch
 
-from reason.dynamics.jacobian import normal_like
+from reason.models.states import normal_like
 from reason.nn.attention import Attention, attend
 from reason.nn.linear import truncated_normal_
 from reason.nn.mlp import SwiGLU, inner_width

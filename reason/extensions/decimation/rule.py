@@ -55,7 +55,7 @@ class Decimation:
         batch: Batch,
         steps: int,
         start: Callable[[State], State] | None = None,
-        stepper: Callable[[State, Context], State] | None = None,
+        step: Callable[[State, Context], State] | None = None,
     ) -> Iterator[StepRecord]:
         """Take `steps` steps as `reason.rollout.unroll` does, and add clues after every `every` of them.
 
@@ -69,7 +69,7 @@ class Decimation:
             return fresh if kept is None else select_state(solved, kept, fresh)
 
         def move(state: State, context: Context) -> State:
-            return select_state(solved, state, (stepper or model.step)(state, context))
+            return select_state(solved, state, (step or model.step)(state, context))
 
         last: StepRecord | None = None
         for taken in range(0, steps, self.every):

@@ -40,7 +40,7 @@ def lacks(config: ModelConfig, computed: Dtypes, device: torch.device) -> str | 
 def install(model: Reasoner) -> None:
     """Compute whole steps in one kernel call."""
     assert isinstance(model, RecursiveModel)
-    model.stepper = WholeStep()
+    model.fused_step = WholeStep()
 
 
 ACCELERATORS["kernels"] = Accelerator(lacks, install)

@@ -50,7 +50,7 @@ def program(high: int, low: int, states: int, separate: bool, layers: int, repea
 
 
 class WholeStep:
-    """The `stepper` of a model; it keeps the constants of the wiring for each size of puzzles."""
+    """The `fused_step` of a model; it keeps the constants of the wiring for each size of puzzles."""
 
     def __init__(self) -> None:
         self.constants: dict[int, tuple[Groups, Tensor | None]] = {}  # by the number of cells

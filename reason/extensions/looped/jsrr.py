@@ -13,8 +13,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from reason.dynamics.jacobian import jvp, normal_like
+from reason.dynamics.jacobian import jvp
 from reason.losses.equilibrium import maps
+from reason.models.states import normal_like
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import SupervisionStep
 from reason.settings.base import BaseConfig, Need

@@ -48,9 +48,9 @@ class RandomLoops(LoopsConfig):
         return int(np.clip(np.rint(loops), 1, self.most))
 
     @property
-    def several(self) -> str | None:
+    def allows_several(self) -> str | None:
         """The setting by which T may be above 1; None: it is 1."""
-        return "random" if self.random else super().several
+        return "random" if self.random else super().allows_several
 
     @property
     def typical(self) -> int:

@@ -130,9 +130,11 @@ class LoopedModel(LayoutModel):
     map. The readout takes the output of the block (ours). Dropout acts in training only, and never in `map` (ours).
     """
 
+    config: LoopedConfig
+
     def __init__(self, config: LoopedConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         super().__init__(config, shape, dtype)
-        self.config, width = config, config.hidden_size
+        width = config.hidden_size
         self.tokens = Embedding(config.embeddings(shape), width, config.init_std)
         values = config.values_of(shape)
         self.values = Embedding(values, width, config.init_std) if values else None

@@ -13,11 +13,11 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from reason.dynamics.jacobian import normal_like
 from reason.models.base import Shape
 from reason.models.recursion import Cycles, Network, RecursiveState, Update, euler_maruyama, euler_step
 from reason.models.recursive import RecursiveModel
 from reason.models.recursive_config import RecursiveConfig
+from reason.models.states import normal_like
 from reason.settings.base import Readable, When
 
 VectorField = Callable[[Tensor], Tensor]  # z ↦ dz/dt, any shape
@@ -77,13 +77,13 @@ class OdeModel(RecursiveModel):
         """Accept a config of the core too: the settings of this extension then have no effect."""
         super().__init__(OdeConfig(**config.model_dump()), shape, dtype)
 
-    def states(
+    def trajectory(
         self, f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, noisy: bool = False
     ) -> Iterator[RecursiveState]:
         """Yield the state after each network call of `cycles`; under the averaged equation after each cycle."""
         if self.config.equation == "averaged":
             return self._averaged(f_l, f_h, state, x, cycles)
-        return super().states(f_l, f_h, state, x, cycles, noisy)
+        return super().trajectory(f_l, f_h, state, x, cycles, noisy)
 
     def _averaged(
         self, f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from reason.dynamics.jacobian import Map, estimated_diagonal, jvp, normal_like
+from reason.dynamics.jacobian import Map, estimated_diagonal, jvp
 from reason.models.base import Context, Reasoner, State
-from reason.models.states import distance, mapped, norm, parts
+from reason.models.states import distance, mapped, norm, normal_like, parts
 
 LONGEST_PERIOD = 8
 AT_REST = 1e-3  # residual up to which a trajectory's end is a fixed point

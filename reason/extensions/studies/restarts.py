@@ -102,7 +102,7 @@ class Restarts(Consumer):
             batch._replace(inputs=inputs),
             self.steps,
             start=partial(random_like, normal=seeds.normal) if own is None and kind == "initial" else own,
-            stepper=noisy if kind == "noise" else step,
+            step=noisy if kind == "noise" else step,
         )
         seed = int(np.random.default_rng(seeds.keys[0]).integers(2**62))  # of noise that the model draws itself
         with seeded(seed, rows.device):

@@ -7,13 +7,13 @@ import torch
 from evaluators import random_batch, shaken
 from reference import full_jacobian
 
-from reason.dynamics.jacobian import normal_like
 from reason.extensions.looped.jsrr import JsrrConfig, jsrr_loss, l2_loss, norm_penalty
 from reason.extensions.looped.model import LoopedConfig, LoopedState
 from reason.losses import LossConfig
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Context, Shape
 from reason.models.recursive import RecursiveState
+from reason.models.states import normal_like
 from reason.rollout import SupervisionStep, first_carry, supervise
 from reason.settings.rollout import RolloutConfig
 
