@@ -15,34 +15,43 @@ test compares the two. Shapes: B puzzles, S cells, D features, V tokens.
 import copy
 import math
 import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn import functional as nnf
 
 SIDE, BOX_ROWS, BOX_COLUMNS = 6, 2, 3  # the board, and the size of its boxes
 S, V = SIDE * SIDE, 8  # tokens: 0 padding, 1 an empty cell, 2 … 7 the digits
 D, INNER, LAYERS = 128, 256, 2
 H_CYCLES, L_CYCLES = 2, 3  # one supervision step: 2 × (3 updates of z_L, then 1 update of z_H) = 8 network calls
 SUPERVISION_STEPS = 8  # at most so many per puzzle in training; fewer if the halting head predicts a right answer
-EXPLORE = 0.1  # probability, per row and step, that halting needs a random minimum of steps, whatever the head predicts
-STEPS, BATCH, RATE, WARMUP, DECAY, BETAS = 800, 128, 1e-3, 50, 0.1, (0.9, 0.95)
+EXPLORE = 0.1  # probability, at each step, of a random minimum of steps, so that the head also learns from later steps
+STEPS, BATCH = 800, 128
+RATE, WARMUP = 1e-3, 50  # the learning rate, and the steps in which it rises to this value
+WEIGHT_DECAY, BETAS = 0.1, (0.9, 0.95)  # BETAS: decays of the means of gradients and of their squares
 
 
 # Data: arrays as the generator wrote them; random symmetries augment them without limit.
-def read(folder: Path, split: str) -> tuple[Tensor, Tensor]:
+def load(folder: str, split: str) -> tuple[Tensor, Tensor]:
     """Questions and answers of a split, each (N, S)."""
-    arrays = [np.load(folder / split / f"all__{name}.npy") for name in ("inputs", "labels")]
-    return torch.from_numpy(arrays[0]).long(), torch.from_numpy(arrays[1]).long()
+    inputs, labels = (np.load(f"{folder}/{split}/all__{name}.npy") for name in ("inputs", "labels"))
+    return torch.from_numpy(inputs).long(), torch.from_numpy(labels).long()
 
 
-def batches(inputs: Tensor, labels: Tensor, size: int, seed: int) -> Iterator[tuple[Tensor, ...]]:
-    """Every puzzle once an epoch, each time as another Sudoku: digits renamed, rows and columns moved."""
-    generator, order = torch.Generator().manual_seed(seed), torch.empty(0, dtype=torch.int64)
+def indices(count: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:
+    """The numbers of `size` puzzles at a time; every puzzle once an epoch."""
+    order = torch.empty(0, dtype=torch.int64)
+    while True:
+        while len(order) < size:
+            order = torch.cat([order, torch.randperm(count, generator=generator)])
+        yield order[:size]
+        order = order[size:]
+
+
+def batches(inputs: Tensor, labels: Tensor, size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, ...]]:
+    """Each puzzle each time as another Sudoku: digits renamed, rows and columns moved."""
 
     def shuffled(*shape: int) -> Tensor:  # permutations along the last axis
         return torch.rand(*shape, generator=generator).argsort(-1)
@@ -50,11 +59,7 @@ def batches(inputs: Tensor, labels: Tensor, size: int, seed: int) -> Iterator[tu
     def lines(bands: int, each: int) -> Tensor:  # (B, SIDE): bands change places, and so do the lines of every band
         return (shuffled(size, bands)[:, :, None] * each + shuffled(size, bands, each)).flatten(1)
 
-    while True:
-        while len(order) < size:
-            order = torch.cat([order, torch.randperm(len(inputs), generator=generator)])
-        chosen, order = order[:size], order[size:]
-        torch.rand(2, size, generator=generator)  # only for the test: the package draws a puzzle of each group here
+    for chosen in indices(len(inputs), size, generator):
         names = torch.cat([torch.arange(2).expand(size, 2), 2 + shuffled(size, SIDE)], dim=1)
         rows, columns = lines(SIDE // BOX_ROWS, BOX_ROWS), lines(SIDE // BOX_COLUMNS, BOX_COLUMNS)
         source = (rows[:, :, None] * SIDE + columns[:, None, :]).flatten(1)  # (B, S): where each cell comes from
@@ -85,9 +90,9 @@ class Layer(nn.Module):
     def forward(self, h: Tensor) -> Tensor:
         """(S, B, D) -> (S, B, D)."""
         gate, up = (self.cells_in @ h.flatten(1)).chunk(2, dim=0)  # (I, B·D) each
-        h = rms(h + (self.cells_out @ (F.silu(gate) * up)).view_as(h), dim=0)
-        gate, up = F.linear(h, self.features_in).chunk(2, dim=-1)  # (S, B, I) each
-        return rms(h + F.linear(F.silu(gate) * up, self.features_out), dim=-1)
+        h = rms(h + (self.cells_out @ (nnf.silu(gate) * up)).view_as(h), dim=0)
+        gate, up = nnf.linear(h, self.features_in).chunk(2, dim=-1)  # (S, B, I) each
+        return rms(h + nnf.linear(nnf.silu(gate) * up, self.features_out), dim=-1)
 
 
 class Reasoner(nn.Module):
@@ -106,7 +111,7 @@ class Reasoner(nn.Module):
 
     def encode(self, inputs: Tensor) -> Tensor:
         """(B, S) tokens -> x̂ (S, B, D)."""
-        return (math.sqrt(D) * F.embedding(inputs, self.tokens)).transpose(0, 1).contiguous()
+        return (math.sqrt(D) * nnf.embedding(inputs, self.tokens)).transpose(0, 1).contiguous()
 
     def step(self, z_h: Tensor, z_l: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """One supervision step. Only the last cycle builds a graph; the earlier cycles store no activations."""
@@ -117,10 +122,10 @@ class Reasoner(nn.Module):
                 z_h = self.f(z_h + z_l)  # update the answer from z_L; x̂ is not added here
         return z_h, z_l
 
-    def read(self, z_h: Tensor) -> tuple[Tensor, Tensor]:
+    def readout(self, z_h: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (B, S, V), and q (B,) from the first cell: positive if the model predicts that the answer is right."""
         answer = z_h.transpose(0, 1)  # (B, S, D)
-        return F.linear(answer, self.head), self.q_head(answer[:, 0])[:, 0]
+        return nnf.linear(answer, self.head), self.q_head(answer[:, 0])[:, 0]
 
 
 def stablemax(logits: Tensor, labels: Tensor) -> Tensor:
@@ -130,54 +135,50 @@ def stablemax(logits: Tensor, labels: Tensor) -> Tensor:
     return s.sum(-1).log() - s.gather(-1, labels[..., None]).squeeze(-1).log()
 
 
-# Training: deep supervision. The answer is scored after every step, and the next step starts where this one ended.
 @torch.no_grad()
 def update(weights: list[Tensor], moments: list[tuple[Tensor, Tensor]], averages: list[Tensor], step: int) -> None:
-    """Adam with atan2(m, √v) in place of m/(√v + ε), bounded and without an ε; then the average of the weights."""
+    """Adam with atan2(mean, √square) in place of mean/(√square + ε); then the average of the weights."""
     rate = RATE * min(1.0, step / WARMUP)
-    for p, (m, v), average in zip(weights, moments, averages, strict=True):
-        m.lerp_(p.grad, 1 - BETAS[0])
-        v.lerp_(p.grad * p.grad, 1 - BETAS[1])
-        m_hat, v_hat = m * (1 / (1 - BETAS[0] ** step)), v * (1 / (1 - BETAS[1] ** step))  # bias correction
-        p.mul_(1 - rate * DECAY).add_(torch.atan2(m_hat, v_hat.sqrt()), alpha=-rate)
+    for p, (first, second), average in zip(weights, moments, averages, strict=True):
+        first.lerp_(p.grad, 1 - BETAS[0])
+        second.lerp_(p.grad * p.grad, 1 - BETAS[1])
+        mean, square = first * (1 / (1 - BETAS[0] ** step)), second * (1 / (1 - BETAS[1] ** step))  # bias correction
+        p.mul_(1 - rate * WEIGHT_DECAY).add_(torch.atan2(mean, square.sqrt()), alpha=-rate)
         average.lerp_(p, 1 - min(0.999, (1 + step) / (10 + step)))  # small decay at first: forgets the initial weights
         p.grad = None
 
 
-def train(folder: Path, steps: int = STEPS, batch: int = BATCH) -> tuple[Reasoner, list[float]]:
-    """The model with averaged weights, and the loss of every step."""
-    # Two seeds of one, as the package has them, so that a test can compare the two; any two numbers would do.
-    weights_seed, data_seed = (int(s) for s in np.random.SeedSequence(0).generate_state(2, np.uint64) >> 1)
-    torch.manual_seed(weights_seed)
+# Training: deep supervision. The answer is scored after every step, and the next step starts where this one ended.
+def train(folder: str, steps: int = STEPS, batch: int = BATCH, seeds=(0, 1)) -> tuple[Reasoner, list[float]]:
+    """The model with averaged weights, and the loss of every step; seeds: of the weights, and of the puzzles."""
+    torch.manual_seed(seeds[0])
     model = Reasoner()
     averaged, weights = copy.deepcopy(model), list(model.parameters())  # the average is what is evaluated
     moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in weights]
-    puzzles = batches(*read(folder, "train"), batch, data_seed)
+    puzzles = batches(*load(folder, "train"), batch, torch.Generator().manual_seed(seeds[1]))
     # The carry: what B rows take from one step to the next. All have halted, so each begins with a puzzle of its own.
     inputs, labels = torch.zeros(2, batch, S, dtype=torch.int64)
     z_h, z_l = torch.zeros(2, S, batch, D)
     m, halted = torch.zeros(batch, dtype=torch.int32), torch.ones(batch, dtype=torch.bool)
-    losses, began = [], time.time()
+    losses = []
     for step in range(1, steps + 1):
         new, row = halted[:, None], next(puzzles)  # a row that has halted takes a new puzzle and starts anew
         inputs, labels = torch.where(new, row[0], inputs), torch.where(new, row[1], labels)
         z_h, z_l = torch.where(new, model.start_h, z_h), torch.where(new, model.start_l, z_l)
         m = torch.where(halted, 0, m) + 1
         z_h, z_l = model.step(z_h, z_l, model.encode(inputs))
-        logits, q = model.read(z_h)
-        exact = (logits.argmax(-1) == labels).all(1).float()
-        lm = stablemax(logits, labels).mean(1).mean().float()
-        loss = lm + 0.5 * F.binary_cross_entropy_with_logits(q, exact)  # the head learns whether it is right
+        logits, q = model.readout(z_h)
+        exact = (logits.argmax(-1) == labels).all(1).float()  # the halting head learns to predict this
+        loss = stablemax(logits, labels).mean(1).mean().float() + 0.5 * nnf.binary_cross_entropy_with_logits(q, exact)
         loss.backward()
         update(weights, moments, list(averaged.parameters()), step)
         z_h, z_l = z_h.detach(), z_l.detach()  # the state goes on, the gradient does not
-        # Exploration: some rows go on although the head says halt, so that it also learns from later steps.
         explores = torch.rand(batch) < EXPLORE
         least = torch.randint(2, SUPERVISION_STEPS + 1, (batch,), dtype=torch.int32) * explores
         halted = (m >= SUPERVISION_STEPS) | ((q > 0) & (m >= least))
         losses.append(loss.item())
         if step % 20 == 0:
-            print(f"step {step:4}  loss {losses[-1]:.4f}  exact {exact.mean():6.1%}  {time.time() - began:4.0f} s")
+            print(f"step {step:4}  loss {losses[-1]:.4f}  exact {exact.mean():6.1%}")
     return averaged, losses
 
 
@@ -188,12 +189,12 @@ def accuracy_by_step(model: Reasoner, inputs: Tensor, labels: Tensor, steps: int
     z_h, z_l = model.start_h.expand_as(x), model.start_l.expand_as(x)
     for _ in range(steps):
         z_h, z_l = model.step(z_h, z_l, x)
-        right = model.read(z_h)[0].argmax(-1) == labels
+        right = model.readout(z_h)[0].argmax(-1) == labels
         yield right.all(1).float().mean().item(), right.float().mean().item()
 
 
 if __name__ == "__main__":
-    model, _ = train(Path(sys.argv[1]))
+    model, _ = train(sys.argv[1])
     print(f"\nOn unseen puzzles, after each supervision step ({SUPERVISION_STEPS} were trained):")
-    for step, (exact, cells) in enumerate(accuracy_by_step(model, *read(Path(sys.argv[1]), "test"), 16), 1):
+    for step, (exact, cells) in enumerate(accuracy_by_step(model, *load(sys.argv[1], "test"), 16), 1):
         print(f"step {step:4}  exact {exact:6.1%}  cells {cells:6.1%}")

@@ -65,9 +65,6 @@ def first_step(model, rows, config, loops=1):
     return supervise(model, first_carry(model, stream()), stream, config, loops)
 
 
-FOREVER = [1e9, 1e9, 1e9]
-
-
 def test_staggered_rows_halt_one_after_the_other_and_then_take_all_steps():
     config = RolloutConfig(supervision_steps=3, halting="none", staggered=True)
     _, seen = play(config, 7, [1e9] * 4, rows=4)
@@ -94,7 +91,7 @@ def original_rows(limit, patience, steps, rows=3):
     return history
 
 
-@pytest.mark.parametrize("patience", [FOREVER, [0, 1, 2], [0, 1e9, 1], [2, 2, 0]])
+@pytest.mark.parametrize("patience", [[1e9] * 3, [0, 1, 2], [0, 1e9, 1], [2, 2, 0]])
 def test_persistent_is_the_original_codes_behaviour(patience):
     config = RolloutConfig(supervision_steps=4, halt_exploration_prob=0)
     for carry, seen, expected in zip(*play(config, 12, patience), original_rows(4, patience, 12), strict=True):

@@ -43,14 +43,11 @@ def test_strong_order_of_euler_maruyama():
 
 
 SETTINGS = {"hidden_size": 8, "num_heads": 2, "expansion": 1, "puzzle_emb_len": 0, "h_cycles": 2, "l_cycles": 2}
-SHAPE = Shape(seq_len=4, vocab_size=5)
+SHAPE, TOKENS = Shape(seq_len=4, vocab_size=5), torch.arange(8).view(2, 4) % 5
 
 
 def made(**changes):
     return RecursiveModel(RecursiveConfig(**SETTINGS | changes), SHAPE, torch.float64).double()
-
-
-TOKENS = torch.arange(8).view(2, 4) % 5
 
 
 def stepped(model):
