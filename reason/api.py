@@ -59,8 +59,7 @@ class Dataset:
         vocab_size: the largest token + 1 unless given. task: {"name": "sudoku", "size": 9} for a known family;
         else the set trains without rules and drawings. structure: grid, groups and symbols without a family.
 
-        Raises:
-            DatasetError: the folder is not empty, or the arrays are not of one shape or hold other tokens.
+        Raises DatasetError if the folder is not empty, or the arrays are not of one shape or hold other tokens.
         """
         given = {"train": train, "validation": validation, "test": test}
         splits = {name: _split(name, *arrays) for name, arrays in given.items() if arrays is not None}
@@ -83,11 +82,7 @@ class Dataset:
 
     @property
     def metadata(self) -> Metadata:
-        """dataset.json of its first split.
-
-        Raises:
-            DatasetError: the folder holds no set.
-        """
+        """dataset.json of its first split. Raises DatasetError if the folder holds no set."""
         return read_metadata(self.directory, next(iter(self.splits), "train"))
 
     def batch(self, split: str = "test", rows: int | None = None, device: torch.device | str = "cpu") -> Batch:
@@ -119,8 +114,7 @@ class Run:
     def batch(self, inputs: ArrayLike, labels: ArrayLike | None = None, identifiers: ArrayLike | None = None) -> Batch:
         """Put puzzles (B, S), or one (S,), on the model's device; without labels nothing is scored.
 
-        Raises:
-            ConfigError: they are not tokens of the model, or not of one shape.
+        Raises ConfigError if they are not tokens of the model, or not of one shape.
         """
         device, most = next(self.model.parameters()).device, self.model.shape.vocab_size
         tokens = _tokens("inputs", inputs, most, device)
@@ -131,11 +125,7 @@ class Run:
         return Batch(tokens, answers, rows if identifiers is None else torch.as_tensor(identifiers).to(rows))
 
     def accept(self, data: Dataset | Path | str) -> None:
-        """Accept puzzles of a set's size, too, if no weight is bound to a size.
-
-        Raises:
-            ConfigError: the model cannot accept them.
-        """
+        """Accept puzzles of a set's size, too. Raises ConfigError if a weight is bound to another size."""
         dataset = data if isinstance(data, Dataset) else Dataset(data)
         accept_shape(self.model, shape_of(dataset.metadata), dataset.directory, self.directory)
 
@@ -145,8 +135,7 @@ class Run:
         Each record has `logits`, `answer`, `exact`, `q_halt`, `state`, `before`, `context` and more
         (`reason.rollout.StepRecord`).
 
-        Raises:
-            ConfigError: the puzzles are not tokens of the model.
+        Raises ConfigError if the puzzles are not tokens of the model.
         """
         batch = puzzles if isinstance(puzzles, Batch) else self.batch(puzzles)
         device = next(self.model.parameters()).device
@@ -203,8 +192,7 @@ def load(source: Path | str, *, device: str = "auto", weights: str = "auto", **s
     weights: "ema", "raw" or "auto" (the average if there is one). settings: sections of the config, of what may
     change after training: `model={"h_cycles": 4}`.
 
-    Raises:
-        ConfigError: there is no such run, it is damaged, or a setting cannot change for a trained model.
+    Raises ConfigError if there is no such run, it is damaged, or a setting cannot change for a trained model.
     """
     changes = flattened(settings)
     refuse_unreadable(changes)
@@ -230,8 +218,7 @@ def train(
     taken, and made if it is missing. settings: sections of the config, `training={"steps": 100}`,
     `model={"h_cycles": 1}`, `seed=1`. torch's generators are left as they were.
 
-    Raises:
-        ConfigError, DatasetError: the run is there already, or a setting, the set or the machine does not fit.
+    Raises ConfigError or DatasetError if the run is there already, or a setting, the set or the machine does not fit.
     """
     base = preset(config).config() if isinstance(config, str) else config
     settings["data"] = data if isinstance(data, Mapping) else {"directory": _directory(data)} if data else {}
@@ -245,8 +232,7 @@ def train(
 def resume(run: Path | str, *, max_steps: int | None = None, max_minutes: float | None = None, **settings: Any) -> Run:
     """Continue training from a run's newest checkpoint, with the same numbers as if it had never stopped.
 
-    Raises:
-        ConfigError, DatasetError: the run is finished, has no checkpoint, or a setting may not change.
+    Raises ConfigError or DatasetError if the run is finished, has no checkpoint, or a setting may not change.
     """
     with contextlib.ExitStack() as stack, _torch_as_it_was():
         return _trained(resume_run(Path(run), flattened(settings), stack), max_steps, max_minutes)

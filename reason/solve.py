@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
@@ -155,32 +155,38 @@ def family_of_run(run: Path, config: Config) -> Puzzle:
         raise ConfigError(f"{run} was trained on a set of no known family; no puzzle can be typed: {error}") from None
 
 
-def solve_text(
-    run: Path,
-    model: Reasoner,
-    config: Config,
-    text: str,
-    steps: int | None = None,
-    restarts: int | None = None,
-    seconds: float = SECONDS,
-    progress: Callable[[int], Any] | None = None,
-) -> Solution:
-    """Solve a puzzle as a person types or draws it.
+class Asked(NamedTuple):
+    """A typed puzzle as a model takes it."""
 
-    steps: the maximum; None means twice the trained ones, more on larger boards and with a search. The first step whose
-    answer obeys the rules is the last. If no answer does, restarts follow in batches, under random symmetries of the
-    puzzle or, if it has none, from random states. They end with an answer that obeys the rules, after `seconds`, or
-    after `restarts` attempts (the first included). A started batch is finished; a batch expected to exceed 2·seconds
-    is not started. The result is the answer that obeys the rules after the fewest steps of its batch, else the first
-    attempt. progress: called with the number of restarts in each batch.
+    puzzle: Puzzle
+    question: np.ndarray  # (S,)
+    relations: np.ndarray | None  # (M, 1 + C + n_cells) its instances
+    batch: Batch  # this puzzle alone
+    attempt: Callable[..., list[StepAnswers]]  # `answers_by_step` with the model, the steps and the search
 
-    Raises:
-        ConfigError: the puzzle contradicts itself, the model cannot accept it, or an argument is out of range.
-        DatasetError: the puzzle is malformed.
-    """
-    for name, value, least in (("restarts", restarts, 1), ("steps", steps, 1), ("seconds", seconds, 0)):
-        if value is not None and not value >= least:
-            raise ConfigError(f"{name}={value}: at least {least} is needed")
+    def first(self, seed: int) -> Solution:
+        """Return the first attempt. Raises ConfigError if it fails and the puzzle contradicts itself."""
+        with seeded(seed, self.batch.inputs.device):  # a random initial state
+            by_step = self.attempt(self.batch)[0]
+        solution = Solution(self.puzzle, self.question, by_step, self.relations)
+        if not solution.right and (reason := self.puzzle.contradiction(self.question, self.relations)):
+            raise ConfigError(f"the puzzle contradicts itself: {reason}")
+        return solution
+
+    def restart(self, numbers: torch.Tensor, seed: int, generator: torch.Generator) -> list[StepAnswers]:
+        """Return the answers of restarts under random symmetries or, if the puzzle has none, from random states."""
+        batch = self.batch.each(lambda tensor: tensor.expand(len(numbers), *tensor.shape[1:]))
+        symmetry, device = self.puzzle.symmetry, batch.inputs.device
+        with seeded(seed, device):
+            if symmetry is None:
+                normal = PuzzleSeeds(numbers, seed).normal
+                return self.attempt(batch, start=lambda state: random_like(state, normal))
+            return self.attempt(
+                batch, symmetries=draw_symmetries(len(numbers), symmetry, generator, numbers.to(device))
+            )
+
+
+def _asked(run: Path, model: Reasoner, config: Config, text: str, steps: int | None) -> Asked:
     trained = family_of_run(run, config)
     if trained.name in WRITERS:
         raise ConfigError(f"{run} was trained on {trained.name}: use `reason solve {run} TEXT` to continue a text")
@@ -189,7 +195,6 @@ def solve_text(
     # A board of the trained size has the training set's structure, which may declare more than the family.
     trained_size = puzzle == trained and not config.model.set_agnostic
     shape = model.shape if trained_size else shape_of_puzzle(puzzle)
-    device = next(model.parameters()).device
     if not model.accepts(shape):
         fit = next((name for name in pretrained_models() if card(name)["task"] == puzzle.task), None)
         fix = "type one of its size" + (f", or reason solve {fit} …" if fit else "")
@@ -199,6 +204,7 @@ def solve_text(
     search = search_of(config.evaluation, puzzle, config.rollout.trained_steps, stuck)
     steps = steps or default_steps(config.rollout.trained_steps, shape, model.shape, search)
     model.add_shape(shape)
+    device = next(model.parameters()).device
     tokens = torch.from_numpy(question.astype(np.int64)).to(device)  # (S,)
     if puzzle.causal:
         tokens = model.completed(tokens, steps, puzzle.end)
@@ -206,7 +212,6 @@ def solve_text(
     tokens = tokens[None]  # (1, S)
     unscored, identifier = torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device)
     instances = by_relation(None if relations is None else relations[None], shape.structure, device)
-    batch = Batch(tokens, unscored, identifier, instances, shape)
 
     def unroller(questions: torch.Tensor) -> Unroller:
         if search is None:
@@ -214,47 +219,67 @@ def solve_text(
         none = questions.new_zeros(len(questions), dtype=torch.bool)  # solved: `until` ends at the first solution
         return search.unroller(puzzle, questions, config.loss.likelihood, lambda answers: none)
 
-    until = partial(_obeys, puzzle=puzzle, question=question, relations=relations)
-    attempt = partial(
-        answers_by_step,
-        model,
-        steps=steps,
-        halting=halting_read(config),
-        until=until if puzzle.has_rules and not puzzle.causal else None,
-        unroller=unroller,
-    )
-    before = time.monotonic()
-    with seeded(config.seed, device):  # a random initial state
-        first = Solution(puzzle, question, attempt(batch)[0], relations)
-    if not first.right and (reason := puzzle.contradiction(question, relations)):  # not needed if an answer holds
-        raise ConfigError(f"the puzzle contradicts itself: {reason}")
-    if puzzle.causal or first.right is not False:
-        return first
-    symmetry = puzzle.symmetry
-    generator = torch.Generator(device).manual_seed(config.seed)
+    until = None
+    if puzzle.has_rules and not puzzle.causal:
+        until = partial(_obeys, puzzle=puzzle, question=question, relations=relations)
+    attempt = partial(answers_by_step, model, steps=steps, halting=halting_read(config), until=until, unroller=unroller)
+    return Asked(puzzle, question, relations, Batch(tokens, unscored, identifier, instances, shape), attempt)
 
-    def restart(numbers: torch.Tensor) -> list[StepAnswers]:
-        many = batch.each(lambda tensor: tensor.expand(len(numbers), *tensor.shape[1:]))
-        with seeded(config.seed, device):
-            if symmetry is None:
-                seeds = PuzzleSeeds(numbers, config.seed)
-                return attempt(many, start=lambda state: random_like(state, seeds.normal))
-            return attempt(many, symmetries=draw_symmetries(len(numbers), symmetry, generator, numbers.to(device)))
 
-    made = size = 1  # restarts so far, and those of the last batch
+def _restart_sizes(before: float, seconds: float, most: int) -> Iterator[int]:
+    """Yield the sizes of batches of restarts until `seconds` have passed or `most` attempts were made.
+
+    A batch takes 2·seconds at most, if restarts keep the pace of the last batch. before: when the first attempt began.
+    """
+    made = size = 1  # attempts so far, and those of the last batch
     began = time.monotonic()
-    most = restarts or MANY if symmetry is None else symmetry.distinct(restarts or MANY)
     for batch_size in chain(BATCH_SIZES, repeat(BATCH_SIZES[-1])):
         now = time.monotonic()
         if made == most or now - began >= seconds:
-            break
+            return
         pace = (now - before) / size
         before, size = now, max(1, int(min(batch_size, most - made, 2 * seconds / max(pace, 1e-6))))
-        for by_step in restart(torch.arange(made, made + size)):
+        yield size
+        made += size
+
+
+def solve_text(
+    run: Path,
+    model: Reasoner,
+    config: Config,
+    text: str,
+    steps: int | None = None,
+    restarts: int | None = None,
+    seconds: float = SECONDS,
+    progress: Callable[[int], Any] = lambda size: None,
+) -> Solution:
+    """Solve a puzzle as a person types or draws it.
+
+    steps: the maximum; None: twice the trained ones, more on larger boards and with a search. The first step whose
+    answer obeys the rules is the last. If none does, restarts follow in batches until one obeys the rules, `seconds`
+    have passed or `restarts` attempts (the first included) were made. The result is the answer that obeys the rules
+    after the fewest steps of its batch, else the first attempt. progress: called with the size of each batch.
+
+    Raises ConfigError if the puzzle contradicts itself, the model cannot accept it, or an argument is out of range, and
+    DatasetError if the puzzle is malformed.
+    """
+    for name, value, least in (("restarts", restarts, 1), ("steps", steps, 1), ("seconds", seconds, 0)):
+        if value is not None and not value >= least:
+            raise ConfigError(f"{name}={value}: at least {least} is needed")
+    asked = _asked(run, model, config, text, steps)
+    before = time.monotonic()
+    first = asked.first(config.seed)
+    if asked.puzzle.causal or first.right is not False:
+        return first
+    symmetry = asked.puzzle.symmetry
+    most = restarts or MANY if symmetry is None else symmetry.distinct(restarts or MANY)
+    generator = torch.Generator(asked.batch.inputs.device).manual_seed(config.seed)
+    made = 1
+    for size in _restart_sizes(before, seconds, most):
+        for by_step in asked.restart(torch.arange(made, made + size), config.seed, generator):
             made += 1
-            other = Solution(puzzle, question, by_step, relations, made, made)
+            other = first._replace(by_step=by_step, restart=made, restarts=made)
             if other.right:
                 return other
-        if progress is not None:
-            progress(size)
+        progress(size)
     return first._replace(restarts=made)

@@ -57,8 +57,7 @@ def derive(base: Config, changes: Changes) -> Config:
     Values have the setting's own type: the text "2" is refused for an int. A `model.kind` other than the base's starts
     the model's section from that family's defaults.
 
-    Raises:
-        ConfigError: an unknown key (the nearest one is named), or a value of the wrong type or range.
+    Raises ConfigError for an unknown key (the nearest one is named), or a value of the wrong type or range.
     """
     tree = base.model_dump()
     _take_kind(tree, changes.get("model.kind"))

@@ -63,8 +63,7 @@ class PuzzleData:
     def __init__(self, directory: Path | str, split: str, device: torch.device | str = "cpu", marks: bool = False):
         """Load and check the split. marks: labels as `Puzzle.marked` has them, in memory.
 
-        Raises:
-            DatasetError: it is missing, damaged or inconsistent, or its puzzles have no marks.
+        Raises DatasetError if it is missing, damaged or inconsistent, or its puzzles have no marks.
         """
         self.directory, self.split = Path(directory), split
         self.metadata, arrays = read_split(directory, split)

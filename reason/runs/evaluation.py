@@ -17,10 +17,11 @@ from reason.errors import ConfigError
 from reason.evaluation.evaluator import Evaluator, evaluate
 from reason.evaluation.suite import consumers_of, write_report
 from reason.files import read_json
+from reason.models.base import Reasoner
 from reason.models.mixing import by_symbol
 from reason.plugins import extension
 from reason.pretrained import FOLDER
-from reason.runs.directory import ROOT, accept_shape, load_run, read_record
+from reason.runs.directory import ROOT, TrainedRun, accept_shape, load_run, read_record
 from reason.runs.folders import plain_name, refuse_other_files, replaced_folder
 from reason.runs.results import training_curve
 from reason.runs.sets import require_set
@@ -39,45 +40,62 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     Evaluations of a model of the package are written below runs/NAME.
     Under torchrun each process evaluates its portion of the puzzles; the first writes, the others return nothing.
 
-    Raises:
-        ConfigError, DatasetError: the run, the set or a setting does not fit.
+    Raises ConfigError or DatasetError if the run, the set or a setting does not fit.
     """
     own_config = read_config(run / "config.json")
     changes = changes_between(own_config, config)
+    directory = _chosen_set(run, config, changes)
+    device = pick_device(device_of_process(config.device))
+    data = PuzzleData(directory, config.evaluation.split, device)
+    if len(data) == 0:
+        raise ConfigError(f"the {data.split} split of {directory} is empty; name another evaluation.split")
+    trained = load_run(run, device, config, config.evaluation.weights)
+    _accept_puzzles(trained.model, data, own_config, run)
+    evaluator = Evaluator(
+        trained.model,
+        data,
+        config.evaluation,
+        own_config.rollout.trained_steps,
+        likelihood=config.loss.likelihood,
+        halting=halting_read(config),
+        seed=config.seed,
+    )
+    folder = _folder(run, name, directory, evaluator.steps, config, changes)
+    share_of_start = own_config.ema.of_start(trained.step) if trained.weights == "ema" else 0
+    config, measured = _measured(evaluator, config, changes, share_of_start)
+    if not measured:
+        return {}, folder
+    results = _record(run, trained, evaluator, config, changes, measured)
+    with replaced_folder(folder, "an evaluation") as scratch:
+        write_report(scratch, results)
+    return results, folder
+
+
+def _chosen_set(run: Path, config: Config, changes: Changes) -> str:
+    """Return the set to evaluate on. Raises ConfigError if there is none, or a setting has no effect on evaluation."""
     refuse_unreadable(changes)
-    settings = config.evaluation
-    trained_steps = own_config.rollout.trained_steps
     if not config.data.directories:
         raise ConfigError(f"{run} names no data set of its own; type data=DIR")
     directory = config.data.directories[0]
     if len(config.data.directories) > 1 and "data.directory" in changes:
         raise ConfigError(f"data={config.data.directory}: one set at a time; type data={directory}")
-    device = pick_device(device_of_process(config.device))
     require_set(config, directory)
-    data = PuzzleData(directory, settings.split, device)
-    if len(data) == 0:
-        raise ConfigError(f"the {settings.split} split of {directory} is empty; name another evaluation.split")
-    trained = load_run(run, device, config, settings.weights)
-    accept_shape(trained.model, data.shape, directory, run)
+    return directory
+
+
+def _accept_puzzles(model: Reasoner, data: PuzzleData, own_config: Config, run: Path) -> None:
+    """Let the model accept the set's shape. Raises ConfigError if its puzzles are not those of the training."""
+    accept_shape(model, data.shape, data.directory, run)
     if data.shape.num_puzzle_identifiers > 1:
-        _refuse_other_names(directory, own_config, run)
-    evaluator = Evaluator(
-        trained.model,
-        data,
-        settings,
-        trained_steps,
-        likelihood=config.loss.likelihood,
-        halting=halting_read(config),
-        seed=config.seed,
-    )
-    steps = evaluator.steps
-    if not by_symbol(own_config.model, data.shape, trained.model.shape):
-        _refuse_other_family(directory, data.metadata.task, read_record(run)["task"], run)
-    folder = (
-        _written_to(run)
-        / "evaluation"
-        / (_default_name(directory, steps, config, changes) if name is None else plain_name(name, "name"))
-    )
+        _refuse_other_names(data.directory, own_config, run)
+    if not by_symbol(own_config.model, data.shape, model.shape):
+        _refuse_other_family(data.directory, data.metadata.task, read_record(run)["task"], run)
+
+
+def _folder(run: Path, name: str | None, directory: str, steps: int, config: Config, changes: Changes) -> Path:
+    """Return the folder of an evaluation. Raises ConfigError if it holds other files, or results on another set."""
+    name = _default_name(directory, steps, config, changes) if name is None else plain_name(name, "name")
+    folder = _written_to(run) / "evaluation" / name
     refuse_other_files(folder, "an evaluation")
     before = directory
     with contextlib.suppress(FileNotFoundError, ConfigError, LookupError, TypeError):  # no file, or a damaged one
@@ -85,48 +103,56 @@ def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[di
     if Path(before).resolve() != Path(directory).resolve():
         raise ConfigError(f"{folder} holds an evaluation on {before}; type name=NAME for this one, on {directory}")
     folder.parent.mkdir(parents=True, exist_ok=True)  # fails before the work if nothing can be written
-    with joined(device) as world:
-        share = -(-min(len(data), settings.limit or len(data)) // world.size)
-        config, reasons = resolve_evaluation(config, data.shape, device, share, steps)
+    return folder
+
+
+def _measured(
+    evaluator: Evaluator, config: Config, changes: Changes, share_of_start: float
+) -> tuple[Config, dict[str, Any]]:
+    """Return the config with every `auto` resolved, and the results; no results in processes other than the first."""
+    data, model, limit = evaluator.data, evaluator.model, config.evaluation.limit
+    with joined(data.device) as world:
+        share = -(-min(len(data), limit or len(data)) // world.size)
+        config, reasons = resolve_evaluation(config, data.shape, data.device, share, evaluator.steps)
         compile_mode = config.evaluation.compile
-        step = extension("graph", "capture").CapturedStep(trained.model) if compile_mode == "graph" else None
+         =step = = extension("graph", "capture").CapturedStep(model) if compile_mode == "graph" else None
         if compiled := compile_mode != "none":
-            compile_networks(trained.model, setting="evaluation.compile")
-        evaluator = replace(evaluator, progress=world.first, world=world, fill=compiled, step=step)
+            compile_networks(model, setting="evaluation.compile")
+        evaluator = replace(evaluator, progress=world.first, world=world, fill=compiled, stepper=step=step=stepper=step=step)
         consumers = consumers_of(evaluator)
-        share_of_start = own_config.ema.of_start(trained.step) if trained.weights == "ema" else 0
         costs = [consumer.cost for consumer in consumers if consumer.cost]
         for line in (*_notices(evaluator, config, changes, share_of_start), *reasons, *costs):
             if world.first:
                 print(line)
         if compiled:
             evaluator.warm_up()
-        measured = evaluate(evaluator, consumers)
-    if not measured:
-        return {}, folder
-    values = leaves(config.model_dump(mode="json"))
-    results = {
+        return config, evaluate(evaluator, consumers)
+
+
+def _record(
+    run: Path, trained: TrainedRun, evaluator: Evaluator, config: Config, changes: Changes, measured: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the results with what was evaluated, and by which settings."""
+    data, values = evaluator.data, leaves(config.model_dump(mode="json"))
+    return {
         "run": run.resolve().name,
         "preset": config.name,
-        "dataset": str(directory),
-        "split": settings.split,
+        "dataset": config.data.directories[0],
+        "split": data.split,
         "fingerprint": data.fingerprint,
-        "steps": steps,
-        "trained_steps": trained_steps,
+        "steps": evaluator.steps,
+        "trained_steps": evaluator.trained_steps,
         "weights": trained.weights,
         "checkpoint_step": trained.step,
         "parameters": trained.model.parameter_count(),
         "precision": trained.model.computes_in,
-        "device": str(device),
+        "device": str(data.device),
         "puzzles_per_second": measured["puzzles"] / measured["seconds"],
         "version": __version__,
         "settings": {key: values[key] for key in values if key in changes or key == "evaluation.compile"},
         **measured,
         "training": training_curve(run),
     }
-    with replaced_folder(folder, "an evaluation") as scratch:
-        write_report(scratch, results)
-    return results, folder
 
 
 def _notices(evaluator: Evaluator, config: Config, changes: Changes, share_of_start: float) -> Iterator[str]:
@@ -151,7 +177,7 @@ def _written_to(run: Path) -> Path:
     return folder
 
 
-def _refuse_other_family(directory: str, read: Mapping[str, Any], trained: Mapping[str, Any], run: Path) -> None:
+def _refuse_other_family(directory: Path, read: Mapping[str, Any], trained: Mapping[str, Any], run: Path) -> None:
     """Raise ConfigError if the set has another puzzle family than the training set."""
     for key in ("name", "causal"):
         was, now = trained.get(key), read.get(key)
@@ -159,7 +185,7 @@ def _refuse_other_family(directory: str, read: Mapping[str, Any], trained: Mappi
             raise ConfigError(f"{directory} holds puzzles of {key} {now}, {run} was trained on {key} {was}")
 
 
-def _refuse_other_names(directory: str, own_config: Config, run: Path) -> None:
+def _refuse_other_names(directory: Path, own_config: Config, run: Path) -> None:
     """Raise ConfigError if the puzzle identifiers of a set have other names than those of the run's training set."""
     known = next(iter(own_config.data.directories), directory)
     names, own_names = (Path(of) / "identifiers.json" for of in (directory, known))
@@ -175,8 +201,7 @@ def _default_name(directory: str, steps: int, config: Config, changes: Changes) 
 
     The section of a setting is omitted if the setting's name is unique among the settings that evaluation accepts.
 
-    Raises:
-        ConfigError: that is not a valid folder name.
+    Raises ConfigError if that is not a valid folder name.
     """
     named = ("evaluation.steps", "evaluation.split", "evaluation.batch_size", "data.directory", "device")
     known = [key.rpartition(".")[2] for key in leaves(config.model_dump()) if has_mark(key, Mark.READABLE)]

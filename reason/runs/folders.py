@@ -37,8 +37,7 @@ def new_path(out: Path, fix: str) -> Iterator[Path]:
 def replaced_folder(folder: Path, what: str) -> Iterator[Path]:
     """Yield a scratch folder that replaces `folder` if the block succeeds; `what`: its description in words.
 
-    Raises:
-        ConfigError: `folder` holds files that this function did not write.
+    Raises ConfigError if `folder` holds files that this function did not write.
     """
     refuse_other_files(folder, what)
     folder = Path(os.path.abspath(folder))  # "." cannot be renamed

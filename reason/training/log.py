@@ -33,7 +33,7 @@ class Tracker(NamedTuple):
     close: Callable[[], None]
 
 
-TRACKERS: dict[str, Callable[[Path, int, dict[str, Any]], Tracker]] = {}  # name → open(run, step, config); filled by extensions
+TRACKERS: dict[str, Callable[[Path, int, dict[str, Any]], Tracker]] = {}  # name → open(run, step, config)
 
 
 class MetricsLog:
