@@ -42,7 +42,7 @@ from reason.runs.sets import (
 from reason.settings.base import Mark
 from reason.training.auto import choices, resolve
 from reason.training.checkpoint import checkpoints, load_fitting, load_weights, readable, saved_state, step_of
-from reason.training.device import pick_device
+from reason.training.device import float32_by_onednn, pick_device
 from reason.training.generators import seed_this_process, seeds
 from reason.training.log import read_metrics
 from reason.training.loop import Trainer
@@ -132,6 +132,8 @@ def _newest(run: Path, world: World) -> Path | None:
 def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | None = None) -> Trainer:
     """Check the config against the data sets and the hardware, resolve every `auto`, return a Trainer at step 0."""
     world = world or World()
+    if data.device.type == "cpu":
+        float32_by_onednn()
     batch_size, shapes = config.training.batch_size, [part.shape for part in data.parts]
     if batch_size % world.size:
         near = max(1, round(batch_size / world.size)) * world.size

@@ -33,6 +33,7 @@ from reason.training.checkpoint import (
     saved_state,
     step_of,
 )
+from reason.training.device import float32_by_onednn
 from reason.training.log import read_metrics
 from reason.training.precision import dtypes
 from reason.version import __version__
@@ -141,6 +142,8 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
 
     `config` is the run's, perhaps overridden.
     """
+    if device.type == "cpu":
+        float32_by_onednn()
     shape = read_shape(run)
     computed = dtypes(config.training.precision, device)
     folder = chosen_checkpoint(run, config.evaluation.checkpoint)

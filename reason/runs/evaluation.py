@@ -118,7 +118,7 @@ def _measured(
          =step = = extension("graph", "capture").CapturedStep(model) if compile_mode == "graph" else None
         if compiled := compile_mode != "none":
             compile_networks(model, setting="evaluation.compile")
-        evaluator = replace(evaluator, progress=world.first, world=world, fill=compiled, stepper=step=step=stepper=step=step)
+        evaluator = replace(evaluator, progress=world.first, world=world, fill=compiled, step=step)
         consumers = consumers_of(evaluator)
         costs = [consumer.cost for consumer in consumers if consumer.cost]
         for line in (*_notices(evaluator, config, changes, share_of_start), *reasons, *costs):

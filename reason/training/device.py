@@ -23,8 +23,6 @@ def pick_device(name: str) -> torch.device:
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}[device.type]
     if not there or (device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count()):
         raise ConfigError(f"device={name} is not available here; type device=auto or device=cpu")
-    if device.type == "cpu":
-        float32_by_onednn()
     return device
 
 

@@ -41,7 +41,7 @@ WORDS = [
     ("train run=half data=other --resume", "other is not the set that half was started with"),
     ("train run=set --resume", "no run at set"),
     ("evaluate half evaluation.split=validation", "has no split 'validation'; splits with a dataset.json: train, test"),
-    ([*SOLVE, "--gif", "x.foo"], "ends in .gif"),
+    ([*SOLVE, "--gif", "x.foo"], "name a .gif file"),
     ("pack half mine.zip", "an archive ends in .tar.gz"),
     ("compare half --out set", "set holds "),
 ]
