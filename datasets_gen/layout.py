@@ -42,7 +42,7 @@ SHARED = (  # fields that are equal in all splits of a set
     *("vocab_size", "seq_len", "pad_id", "ignore_label_id", "blank_identifier_id", "num_puzzle_identifiers"),
     *("task", "structure"),
 )
-MOST = 2**31 - 1  # tokens, cells and identifiers are counted in int32
+INT32_MOST = 2**31 - 1  # tokens, cells and identifiers are counted in int32
 UNSCORED = -100  # a label that is not scored, as in torch; the set may name another
 LARGE = 2**30  # bytes of a split's files, above which its arrays stay on disk
 ROWS = 2**13  # examples that are checked together
@@ -106,9 +106,9 @@ class Metadata(BaseModel):
     pad_id: int
     ignore_label_id: int | None
     blank_identifier_id: int
-    vocab_size: int = Field(gt=0, le=MOST)
-    seq_len: int = Field(gt=0, le=MOST)
-    num_puzzle_identifiers: int = Field(gt=0, le=MOST)
+    vocab_size: int = Field(gt=0, le=INT32_MOST)
+    seq_len: int = Field(gt=0, le=INT32_MOST)
+    num_puzzle_identifiers: int = Field(gt=0, le=INT32_MOST)
     total_groups: int = Field(ge=0)
     mean_puzzle_examples: float
     sets: list[str] = Field(min_length=1, max_length=1)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets_gen.family import Puzzle
-from datasets_gen.layout import MOST, DatasetError, Split, text_file
+from datasets_gen.layout import INT32_MOST, DatasetError, Split, text_file
 from datasets_gen.maze import Maze
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.sudoku.tables import BOXES
@@ -128,7 +128,7 @@ def _ratings(ratings: list[float]) -> np.ndarray | None:
     values = np.array(ratings)
     if np.isnan(values).all():
         return None
-    whole = (values == np.floor(values)).all() and values.max() <= MOST
+    whole = (values == np.floor(values)).all() and values.max() <= INT32_MOST
     return values.astype(np.int32) if whole else values
 
 

@@ -17,7 +17,7 @@ from datasets_gen.parallel import ORDER, Chunk, distinct, seeded
 DRAWS = 40_000  # random mazes per task
 PILOT = 200_000  # random mazes from which the largest weight is estimated
 PATIENCE = 400  # tasks in a row that bring nothing before giving up
-MOST = 4_096  # mazes with far goals that a task may meet before it stops early
+MOST_FAR = 4_096  # mazes with far goals that a task may meet before it stops early
 DENSITY = (0.2, 0.5)  # uniform between the two: fits Maze-Hard, whose sparsest maze has 28 % walls
 PATH_SHARE = 110 / 900  # the published 110 cells of 30×30, kept in proportion at other sizes
 
@@ -126,7 +126,7 @@ def maze_chunk(chunk: Chunk) -> list[tuple[int, np.ndarray]]:
 
 def _far(kind: Kind, draws: int, rng: np.random.Generator) -> np.ndarray:
     """Draw random mazes, and return those (N, S + 1) that have far goals, each with the number of these goals."""
-    kept = np.empty((MOST, kind.size**2 + 1), np.uint16)
+    kept = np.empty((MOST_FAR, kind.size**2 + 1), np.uint16)
     return kept[: search_mazes(rng, draws, *astuple(kind), kept)]
 
 
