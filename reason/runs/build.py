@@ -132,8 +132,7 @@ def _newest(run: Path, world: World) -> Path | None:
 def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | None = None) -> Trainer:
     """Check the config against the data sets and the hardware, resolve every `auto`, return a Trainer at step 0."""
     world = world or World()
-    if data.device.type == "cpu":
-        float32_by_onednn()
+    float32_by_onednn()
     batch_size, shapes = config.training.batch_size, [part.shape for part in data.parts]
     if batch_size % world.size:
         near = max(1, round(batch_size / world.size)) * world.size

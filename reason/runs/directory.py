@@ -142,8 +142,7 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
 
     `config` is the run's, perhaps overridden.
     """
-    if device.type == "cpu":
-        float32_by_onednn()
+    float32_by_onednn()
     shape = read_shape(run)
     computed = dtypes(config.training.precision, device)
     folder = chosen_checkpoint(run, config.evaluation.checkpoint)
