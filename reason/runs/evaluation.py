@@ -115,7 +115,7 @@ def _measured(
         share = -(-min(len(data), limit or len(data)) // world.size)
         config, reasons = resolve_evaluation(config, data.shape, data.device, share, evaluator.steps)
         compile_mode = config.evaluation.compile
-         =step = = extension("graph", "capture").CapturedStep(model) if compile_mode == "graph" else None
+        step = extension("graph", "capture").CapturedStep(model) if compile_mode == "graph" else None
         if compiled := compile_mode != "none":
             compile_networks(model, setting="evaluation.compile")
         evaluator = replace(evaluator, progress=world.first, world=world, fill=compiled, step=step)
