@@ -47,8 +47,7 @@ def test_its_first_losses_are_those_of_the_preset(tmp_path, monkeypatch):
         theirs = averages[f"f_l.blocks.{name[2]}.{PARTS[last]}.weight" if last in PARTS else own]
         torch.testing.assert_close(average.detach(), theirs, rtol=0, atol=1e-6)
     curve = list(module.accuracy_by_step(model, *module.load(tmp_path / "set", "test"), 3))
-    assert len(curve) == 3
-    assert all(0 <= exact <= cells <= 1 for exact, cells in curve)
+    assert [0 <= exact <= cells <= 1 for exact, cells in curve] == [True] * 3
 
 
 def test_it_is_one_file_of_torch_and_numpy():

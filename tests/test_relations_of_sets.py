@@ -108,8 +108,7 @@ def test_puzzles_without_a_symmetry_are_solved_with_decimation_after_a_training_
     Path("typed.txt").write_text(puzzle_of(metadata).draw(split.inputs[0], None, split.relations_of(0)))
     every = []
     rule = pytest.importorskip("reason.extensions.decimation.rule")
-    unroller = rule.unroller
-    monkeypatch.setattr(rule, "unroller", lambda *given: every.append(given[0]) or unroller(*given))
+    monkeypatch.setattr(rule, "unroller", lambda *given, made=rule.unroller: every.append(given[0]) or made(*given))
     output("solve run typed.txt steps=2 --restarts 3", "the rules do not hold: ", status=None)  # an untrained network
     assert set(every) == {3}
     every.clear()
