@@ -5,17 +5,6 @@ from reason.data.config import DataConfig
 from reason.data.puzzles import PuzzleData, Sampler, TrainingSets, by_relation, shape_of, shape_of_puzzle, task_of
 
 __all__ = [
-    "IDENTITY",
-    "DataConfig",
-    "PuzzleData",
-    "Sampler",
-    "Symmetries",
-    "TrainingSets",
-    "augment",
-    "by_relation",
-    "draw_symmetries",
-    "give_hints",
-    "shape_of",
-    "shape_of_puzzle",
-    "task_of",
+    "IDENTITY", "DataConfig", "PuzzleData", "Sampler", "Symmetries", "TrainingSets", "augment", "by_relation",
+    "draw_symmetries", "give_hints", "shape_of", "shape_of_puzzle", "task_of",
 ]  # fmt: skip

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from datasets_gen.extensions.declared import graphs
+from datasets_gen.extensions.declared.linear import ANY
 from datasets_gen.extensions.declared.rules import constraint, cp
 
 LIGHT = {"symmetry_level": 0, "linearization_level": 0, "cp_model_presolve": False}  # a model is asked dozens of times
-ANY = 2**31  # a bound that no difference reaches
 PATIENCE = 10.0  # deterministic seconds of CP-SAT until a question of the generator counts as too hard
 
 
