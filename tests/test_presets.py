@@ -91,7 +91,7 @@ def test_every_preset_of_the_papers_starts_in_five_minutes(directory, here):
     """In an empty folder: the first makes their set; a step of two rows, uncompiled, at full width.
 
     Two rows, since a step of a paper's batch takes two cores minutes to hours. Text is of a corpus that is there; ARC's
-    tasks are downloaded by hand. The five minutes are of one core, whatever else runs on the machine.
+    tasks are downloaded by hand. The five minutes are of two cores, as processor time, whatever else runs on them.
     """
     for page in Path(__file__).parents[1].glob("docs/**/*.md"):
         (here / "corpus").mkdir(exist_ok=True)
@@ -104,6 +104,6 @@ def test_every_preset_of_the_papers_starts_in_five_minutes(directory, here):
         few = ["training.batch_size=2", "rollout.grad_steps=1", "training.compile=none", "--max-steps", "1"]
         begun, run = sum(os.times()[:4]), f"runs/{name}-1"
         assert main(["train", name, *few, *narrow, f"run={run}"]) == 0, name
-        assert sum(os.times()[:4]) - begun < 300, name
+        assert sum(os.times()[:4]) - begun < 2 * 300, name
         if run not in begun_from:
             shutil.rmtree(run)

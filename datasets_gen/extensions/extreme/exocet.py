@@ -54,21 +54,6 @@ def holds_exocet(board):
     return True
 
 
-@compiled
-def _place_first(board, clues):
-    for cell, digit in clues:
-        board[cell] = digit
-        if holds_exocet(board):
-            return True
-        board[cell] = 0
-    return False
-
-
-def place_held(board: np.ndarray, clues: np.ndarray, rng: np.random.Generator) -> bool:
-    """Place a random one of the clues (K, 2) with which the board (81,) holds an exocet; False if there is none."""
-    return _place_first(board, clues[rng.random(len(clues)).argsort()])
-
-
 def exocet_puzzle(rng: np.random.Generator) -> Puzzle:
     """Return a random puzzle that holds an exocet, and its solution; clues of the exocet may be superfluous."""
     while True:

@@ -15,14 +15,15 @@ from collections import Counter
 import numpy as np
 
 from datasets_gen.extensions.extreme.depth import depths
-from datasets_gen.extensions.extreme.exocet import exocet_puzzle, holds_exocet, place_held
-from datasets_gen.extensions.extreme.neighbours import few_clues, neighbour, solution_classes
+from datasets_gen.extensions.extreme.exocet import exocet_puzzle
+from datasets_gen.extensions.extreme.neighbours import enduring_neighbour, few_clues, solution_classes
 from datasets_gen.extensions.extreme.solver import endurance
 from datasets_gen.layout import Split
 from datasets_gen.parallel import ORDER, Chunk, distinct, seeded
 from datasets_gen.sudoku.generate import Puzzle
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import full_grid, thin
+from datasets_gen.sudoku.tables import geometry
 
 SHARES = {"random": 0.16, "few clues": 0.11, "deep": 0.73}
 EXTRA_CLUES = 12  # the most clues above a minimal puzzle, if singles solve it
@@ -63,18 +64,17 @@ def _children(
 ) -> list[Puzzle]:
     """Return up to `most` new neighbours that hold an exocet and have at least this endurance."""
     children: list[Puzzle] = []
-    for _ in range(TRIED if parents else 0):
-        child = neighbour(parents[int(rng.random() * len(parents))][0], rng, place_held)
-        if child is None or not holds_exocet(child[0]) or endurance(*child) < level:
-            continue
+    questions, tries = np.array([parent[0] for parent in parents]), TRIED
+    while parents and len(children) < most:
+        drawn, *child = enduring_neighbour(questions, level, tries, rng, geometry(9))
+        tries -= drawn
+        if tries < 0:
+            break
         question, answer = child[0].tobytes(), child[1].tobytes()
         alike = int(solution_classes(child[1][None])[0]) if level == DEEP else answer
-        if met[question] or met[alike] == (PER_CLASS if level == DEEP else PER_SOLUTION):
-            continue
-        met.update((question, alike))
-        children.append(child)
-        if len(children) == most:
-            break
+        if not met[question] and met[alike] < (PER_CLASS if level == DEEP else PER_SOLUTION):
+            met.update((question, alike))
+            children.append((child[0], child[1]))
     return children
 
 

@@ -2,56 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from datasets_gen.extensions.extreme.solver import minimise, solutions
+from datasets_gen.compiled import compiled
+from datasets_gen.extensions.extreme.exocet import holds_exocet
+from datasets_gen.extensions.extreme.solver import NO_CAP, endurance, minimise, search
 from datasets_gen.sudoku.generate import Puzzle
 from datasets_gen.sudoku.signature import mix
-from datasets_gen.sudoku.solver import a_solution, full_grid, thin
+from datasets_gen.sudoku.solver import full_grid, random_solution, thin
+from datasets_gen.sudoku.tables import geometry
 
 WORK = 800  # guesses after which the search for a last clue is given up
 FEW = 19  # clues; random minimal puzzles have 21 to 28, and no puzzle has fewer than 17
 WALK = 1_000  # neighbours of a walk
 
-Place = Callable[[np.ndarray, np.ndarray, np.random.Generator], bool]
 
+@compiled
+def _place(board, clues, rng, exocet):
+    """Place a random one of the clues (K, 2) of cell and digit on a board (81,); False if there is none.
 
-def place_any(board: np.ndarray, clues: np.ndarray, rng: np.random.Generator) -> bool:
-    """Place a random one of the clues (K, 2) of cell and digit on a board (81,); False if there is none."""
+    exocet: only a clue with which the board holds an exocet.
+    """
     if len(clues) == 0:
         return False
-    cell, digit = clues[int(rng.random() * len(clues))]
-    board[cell] = digit
+    if not exocet:
+        cell, digit = clues[int(rng.random() * len(clues))]
+        board[cell] = digit
+        return True
+    for cell, digit in clues[rng.random(len(clues)).argsort()]:
+        board[cell] = digit
+        if holds_exocet(board):
+            return True
+        board[cell] = 0
+    return False
+
+
+@compiled
+def _neighbour(question, rng, exocet, table):
+    """Return whether there is a neighbour, the neighbour and its solution, as `neighbour` describes them."""
+    board, clues = question.copy(), np.flatnonzero(question)
+    board[clues[int(rng.random() * len(clues))]] = 0
+    solution = random_solution(board, rng, table)
+    cells = np.flatnonzero((board == 0) & (solution != question))
+    added = np.empty((len(cells), 2), np.int64)
+    added[:, 0], added[:, 1] = cells, solution[cells]
+    return _place(board, added, rng, exocet) and _complete(board, solution, rng, exocet), board, solution
+
+
+@compiled
+def _complete(board, answer, rng, exocet):
+    """Make a board (81,) minimal, in place, after a last clue that leaves one solution; False if there is none.
+
+    Such a clue is a digit that stands in its cell in exactly one solution. The solution is written to `answer`.
+    """
+    seen, clues, count = np.zeros((2, 9, 3), np.uint32), np.empty((729, 2), np.int64), 0
+    if search(board, NO_CAP, WORK, seen)[1] >= WORK:
+        return False
+    for cell in range(81):
+        for digit in range(9):
+            if (seen[0, digit, cell // 27] & ~seen[1, digit, cell // 27]) >> cell % 27 & 1:
+                clues[count, 0], clues[count, 1] = cell, digit + 1
+                count += 1
+    if not _place(board, clues[:count], rng, exocet):
+        return False
+    seen[:] = 0
+    search(board, 1, NO_CAP, seen)
+    for cell in range(81):
+        for digit in range(9):
+            if seen[0, digit, cell // 27] >> cell % 27 & 1:
+                answer[cell] = digit + 1
+    minimise(board, answer, rng.random(81).argsort())
     return True
 
 
-def neighbour(question: np.ndarray, rng: np.random.Generator, place: Place = place_any) -> Puzzle | None:
+def neighbour(question: np.ndarray, rng: np.random.Generator) -> Puzzle | None:
     """Return a minimal puzzle near a minimal one (81,), and its solution (81,); None if this draw leads to none.
 
     One clue is removed, another cell takes its digit in a random solution, and a last clue leaves one solution; clues
-    that are no longer needed are removed. The result may be the same puzzle. `place` chooses the new clues.
+    that are no longer needed are removed. The result may be the same puzzle.
     """
-    clues = np.flatnonzero(question)
-    board = question.copy()
-    board[clues[int(rng.random() * len(clues))]] = 0
-    solution = a_solution(board, rng)
-    cells = np.flatnonzero((board == 0) & (solution != question))
-    return _completed(board, rng, place) if place(board, np.stack([cells, solution[cells]], 1), rng) else None
+    exists, board, answer = _neighbour(question, rng, False, geometry(9))
+    return (board, answer) if exists else None
 
 
-def _completed(board: np.ndarray, rng: np.random.Generator, place: Place = place_any) -> Puzzle | None:
-    """Return a board (81,) minimal, after a last clue that leaves one solution; None if there is none. In place.
+@compiled
+def enduring_neighbour(parents, level, tries, rng, table):
+    """Draw neighbours of random parents (P, 81) until one holds an exocet and has this endurance; at most `tries`.
 
-    Such a clue is a digit that stands in its cell in exactly one solution.
+    Returns the number of draws, `tries` + 1 if none of them did, the puzzle and its solution.
     """
-    (once, twice), complete = solutions(board, cap=WORK)
-    if not complete or not place(board, np.argwhere(once & ~twice) + np.array([0, 1]), rng):
-        return None
-    answer = solutions(board, limit=1)[0][0].argmax(1).astype(np.uint8) + 1
-    minimise(board, answer, rng.random(81).argsort())
-    return board, answer
+    for drawn in range(1, tries + 1):
+        exists, board, answer = _neighbour(parents[int(rng.random() * len(parents))], rng, True, table)
+        if exists and holds_exocet(board) and endurance(board, answer) >= level:
+            return drawn, board, answer
+    return tries + 1, parents[0], parents[0]
 
 
 def few_clues(count: int, rng: np.random.Generator) -> list[Puzzle]:
@@ -65,12 +109,12 @@ def few_clues(count: int, rng: np.random.Generator) -> list[Puzzle]:
     for step in range(WALK):
         clues, board = np.flatnonzero(question), question.copy()
         board[clues[rng.random(len(clues)).argsort()[: 1 + (len(clues) > FEW and step % 2 == 0)]]] = 0
-        child = _completed(board, rng)
-        if child is None or np.count_nonzero(child[0]) > max(len(clues), FEW):
+        answer = np.empty(81, np.uint8)
+        if not _complete(board, answer, rng, False) or np.count_nonzero(board) > max(len(clues), FEW):
             continue
-        question = child[0]
+        question = board
         if np.count_nonzero(question) <= FEW:
-            found.setdefault(int(solution_classes(child[1][None])[0]), child)
+            found.setdefault(int(solution_classes(answer[None])[0]), (board, answer))
             if len(found) == count:
                 break
     return list(found.values())
