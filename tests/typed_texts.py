@@ -60,7 +60,7 @@ def read(puzzle: Puzzle, text: str) -> Any:
 
 
 def clues(puzzle: Any, relations: np.ndarray | None) -> list[Any]:
-    return [] if relations is None else sorted((e.kind, e.numbers, e.ordered) for e in puzzle.own(relations))
+    return [] if relations is None else sorted((e.kind, e.numbers, e.ordered) for e in puzzle.instances_of(relations))
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A generator for every page, and for PUZZLE.py, a page of one's own."""
+"""A generator for every page, and for PUZZLE.py, a user's file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CPMpy constraints read as instances of relations: a rule, its cells and its clue numbers."""
+"""Reads CPMpy constraints as instances of relations: a rule, its cells and its clue numbers."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ INSTEAD = "AllDifferent, AllEqual, or a sum, Count, min, max, … of bare cells 
 
 
 class Instance(NamedTuple):
-    """One constraint: a rule over cells, with its clue numbers ("n" in the rule stands for the only one)."""
+    """One constraint: a rule over cells with its clue numbers. If it has only one, "n" in the rule is this number."""
 
     rule: Rule
     cells: tuple[int, ...]
     numbers: tuple[int, ...] = ()
     places: int = 0  # 0: the order of the cells does not matter
-    seen: bool = True  # do networks see it?
+    seen: bool = True  # whether networks see it
 
     @property
     def kind(self) -> tuple[str, int, bool]:
-        """What the instances of one relation have in common."""
+        """Return what the instances of one relation share."""
         return json.dumps(self.rule), self.places, self.seen
 
     @property
     def ordered(self) -> tuple[int, ...]:
-        """The cells, ascending where their order does not matter."""
+        """Return the cells, ascending if their order does not matter."""
         return self.cells if self.places else tuple(sorted(self.cells))
 
     @property
     def folded(self) -> Instance:
-        """The same with its clue number as a part of the rule."""
+        """Return the instance with its clue number as a part of the rule."""
         if self.rule[-1] != "n":
             return self._replace(numbers=())
         return self._replace(rule=[*self.rule[:2], self.numbers[0]], numbers=())
 
     @property
     def unfolded(self) -> Instance:
-        """The same with a constant on the right of its comparison as the clue number."""
+        """Return the instance with the constant on the right of its comparison as clue number."""
         rule = self.rule
         if rule[0] in MIRRORED and type(rule[2]) is int and rule[2] >= 0:
             return self._replace(rule=[*rule[:2], "n"], numbers=(rule[2],))
@@ -60,32 +60,32 @@ class Runs(NamedTuple):
 
 
 class Unseen(NamedTuple):
-    """A constraint of any form: the rules check it, networks do not see it."""
+    """A constraint of any form that the rules check and networks do not see."""
 
     constraint: Any
 
 
 class Connected(NamedTuple):
-    """From each cell whose constraint holds, a path of such cells leads to each other one; networks do not see it."""
+    """The cells whose constraint holds are connected; networks do not see it."""
 
     mask: Any  # a constraint over each cell, in the shape of a grid
 
 
 class OneLoop(NamedTuple):
-    """The edges whose constraint holds are one closed loop; networks do not see it.
+    """The edges whose constraint holds form one closed loop; networks do not see it.
 
-    Points stand in every second row and column of the board, and the edge of two neighbours between them.
+    Every second row and column of the board has points; the cell between two points is their edge.
     """
 
-    board: Any  # constraints; those that stand at no edge are not read
+    board: Any  # constraints; only those of edges are read
 
 
 class _Cell(int):
-    """The number of a cell, told apart from a constant."""
+    """The number of a cell, a type that distinguishes it from a constant."""
 
 
 def instances(constraints: Any, cells: Mapping[str, int]) -> list[Instance]:
-    """Every constraint of a nested list, in order; `cells` numbers the variables by their names."""
+    """Return the instances of a nested list of constraints; `cells` maps names of variables to cells."""
     if isinstance(constraints, Unseen):
         return [_ordered(_tree(constraints.constraint, cells), seen=False)]
     if isinstance(constraints, Runs):
@@ -94,36 +94,36 @@ def instances(constraints: Any, cells: Mapping[str, int]) -> list[Instance]:
     if isinstance(constraints, Connected | OneLoop):
         return [_whole(constraints, cells)]
     if isinstance(constraints, list | tuple | np.ndarray):
-        return [found for each in constraints for found in instances(each, cells)]
+        return [instance for each in constraints for instance in instances(each, cells)]
     tree = _tree(constraints, cells)
     if not isinstance(tree, list):
-        raise DatasetError(f"{constraints!s:.60} is no constraint over cells; compare cells with cells or with numbers")
+        raise DatasetError(f"{constraints!s:.60} is not a constraint on cells; compare cells with cells or numbers")
     return _instances(tree)
 
 
 def _instances(tree: list[Any]) -> list[Instance]:
-    """Those of a constraint's tree, of which `and` makes several."""
+    """Return the instances of a constraint's tree: one for each part of `and`."""
     if (unordered := _unordered(tree)) is not None:
         return [Instance(*unordered).unfolded]
     if tree[0] == "and":
-        return [found for part in tree[1:] for found in _instances(part)]
+        return [instance for part in tree[1:] for instance in _instances(part)]
     return [_ordered(tree).unfolded]
 
 
 def _whole(constraint: Connected | OneLoop, cells: Mapping[str, int]) -> Instance:
-    """One instance over a board whose cells, or edges, are marked by the same constraint each."""
+    """Return one instance over a board whose cells or edges are marked by one constraint."""
     name = "connected" if isinstance(constraint, Connected) else "one_loop"
     board = np.array(constraint[0], dtype=object)
     if board.ndim != 2 or (name == "one_loop" and not all(n % 2 and n > 1 for n in board.shape)):
         wanted = "a board" if name == "connected" else "a board of odd rows and columns"
-        raise DatasetError(f"{name} reads {wanted}, and got the shape {board.shape}")
+        raise DatasetError(f"{name} needs {wanted}, but got the shape {board.shape}")
     shape, places = board.shape, list(np.ndindex(board.shape))
     if name == "one_loop":
         shape = (shape[0] // 2 + 1, shape[1] // 2 + 1)
         places = graphs.drawn_edges(shape)
     marks = [_ordered(_tree(board[place], cells)) for place in places]
     if any(mark.rule != marks[0].rule or len(mark.cells) != 1 for mark in marks):
-        raise DatasetError(f"{name}: every cell is marked by the same constraint over it alone, as in {name}(x == 1)")
+        raise DatasetError(f"{name}: mark every cell by the same constraint on this cell, as in {name}(x == 1)")
     return Instance([name, [*shape], marks[0].rule], tuple(m.cells[0] for m in marks), (), len(marks), seen=False)
 
 
@@ -140,14 +140,14 @@ def _ordered(tree: Any, seen: bool = True) -> Instance:
 
 
 def _unordered(tree: list[Any]) -> tuple[Rule, tuple[int, ...]] | None:
-    """The rule over "x" and its cells, where one symmetric function holds every cell in the same way."""
+    """Return the rule over "x" and its cells if one symmetric function treats all cells alike, else None."""
     name, *parts = tree
     cells = [_cells(part) for part in parts]
-    if name in SYMMETRIC and all(len(own) == 1 for own in cells) and len(set().union(*cells)) == len(parts):
+    if name in SYMMETRIC and all(len(some) == 1 for some in cells) and len(set().union(*cells)) == len(parts):
         bodies = [_body(part) for part in parts]
         if all(body == bodies[0] for body in bodies):
-            return [name, bodies[0]], tuple(cell for own in cells for cell in own)
-    holding = [index for index, own in enumerate(cells) if own]
+            return [name, bodies[0]], tuple(cell for some in cells for cell in some)
+    holding = [index for index, some in enumerate(cells) if some]
     if len(holding) != 1 or not isinstance(parts[holding[0]], list):
         return None
     if (inner := _unordered(parts[holding[0]])) is None:
@@ -157,7 +157,7 @@ def _unordered(tree: list[Any]) -> tuple[Rule, tuple[int, ...]] | None:
 
 
 def _body(part: Any) -> Any:
-    """A part with "x" in place of its only cell."""
+    """Replace the only cell of a part by "x"."""
     return "x" if isinstance(part, _Cell) else [_body(each) for each in part] if isinstance(part, list) else part
 
 
@@ -172,15 +172,15 @@ def _flat(parts: Iterable[Any]) -> list[Any]:
 
 
 def _tree(expression: Any, cells: Mapping[str, int]) -> Any:
-    """An expression as nested lists with cells' numbers as leaves."""
+    """Convert an expression to nested lists whose leaves are numbers of cells."""
     if isinstance(expression, int | np.integer | np.bool_):
         return int(expression)
     name, parts = str(getattr(expression, "name", "")), getattr(expression, "args", None)
     if parts is None:
         if name in cells:
             return _Cell(cells[name])
-        own = "a variable of its own" if re.fullmatch("[BI]V[0-9]+", name) else f"{expression!s:.60}"
-        raise DatasetError(f"a constraint uses {own}, which is no cell of the puzzle; for more cells enlarge the grid")
+        what = "a further variable" if re.fullmatch("[BI]V[0-9]+", name) else f"{expression!s:.60}"
+        raise DatasetError(f"a constraint uses {what}, which is not a cell of the puzzle; for more, enlarge `grid`")
     if name == "wsum":
         weighted = [(int(weight), _tree(part, cells)) for weight, part in zip(*parts, strict=True)]
         return ["sum", *(part if weight == 1 else ["*", weight, part] for weight, part in weighted)]
@@ -195,23 +195,23 @@ def _tree(expression: Any, cells: Mapping[str, int]) -> Any:
         free = [int(number) for number in parts[1]]
         pairs = combinations([_tree(part, cells) for part in parts[0]], 2)
         return ["and", *(["or", ["alldifferent", a, b], ["in", a, free]] for a, b in pairs)]
-    found = [_tree(part, cells) for part in _flat(parts)]
+    args = [_tree(part, cells) for part in _flat(parts)]
     if name == "mul":
         return [
             "*",
-            *(x for part in found for x in (part[1:] if isinstance(part, list) and part[0] == "*" else [part])),
+            *(x for part in args for x in (part[1:] if isinstance(part, list) and part[0] == "*" else [part])),
         ]
-    if name == "sum" and len(found) == 2 and isinstance(found[1], list) and found[1][0] == "-" and len(found[1]) == 2:
-        return ["-", found[0], found[1][1]]
+    if name == "sum" and len(args) == 2 and isinstance(args[1], list) and args[1][0] == "-" and len(args[1]) == 2:
+        return ["-", args[0], args[1][1]]
     if name in MIRRORED:
-        return _comparison(name, *found)
+        return _comparison(name, *args)
     if name in PLAIN or name in SYMMETRIC:
-        return [name, *found]
-    raise DatasetError(f"{expression!s:.60}: no relation for {name}; write {INSTEAD}")
+        return [name, *args]
+    raise DatasetError(f"{expression!s:.60}: {name} is not supported; write {INSTEAD}")
 
 
 def _comparison(name: str, left: Any, right: Any) -> Any:
-    """Constants stand on the right, other comparisons are < or <=; two bare cells differ or are equal in any order."""
+    """Normalize a comparison: constants on the right, else < or <=; == and != of two cells become unordered."""
     if isinstance(left, _Cell) and isinstance(right, _Cell) and name in ("==", "!="):
         return ["allequal" if name == "==" else "alldifferent", left, right]
     if type(left) is int or (type(right) is not int and name in (">", ">=")):

@@ -1,4 +1,4 @@
-"""`python -m datasets_gen NAME`: puzzles of a file, each with the clues that leave one solution."""
+"""`python -m datasets_gen NAME`: generates puzzles of a page or a file."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ import numpy as np
 
 from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.extensions.declared.expressions import Instance
-from datasets_gen.extensions.declared.own import file_of, own_code
 from datasets_gen.extensions.declared.pages import page_named
 from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, Declared, Drawn, signature
 from datasets_gen.extensions.declared.relations import gather, partitioned, rows
 from datasets_gen.extensions.declared.rules import evaluate, named, renamable
 from datasets_gen.extensions.declared.solver import LIGHT, NoPuzzle, Solver, TooHard
+from datasets_gen.extensions.declared.user_code import file_of, user_code
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.parallel import ORDER, Chunk, distinct, share
 from datasets_gen.puzzles import FAMILIES
 from datasets_gen.structure import units
 
-CHUNK = 4  # random puzzles of a task
-PATIENCE = 100, 20  # draws in a row without a new puzzle before giving up: so many, and those of so many puzzles
-EARLY = 40  # draws after which a low rate is said
-ANSWERS = 8  # of a training puzzle that may have several, at most: an epoch draws one of them
+CHUNK = 4  # random puzzles in one task of a process
+PATIENCE = 100, 20  # stop after max(100, 20 times the mean draws of a new puzzle) draws without a new one
+EARLY = 40  # draws after which a low rate is printed
+ANSWERS = 8  # maximum for a training puzzle that may have several; an epoch draws one of them
 
 
 def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
     """Add the command of one puzzle."""
     page = page_named(name)
-    if name not in FAMILIES:  # a file of one's own
+    if name not in FAMILIES:  # a user's file
         refuse_faults(page, name)
     summary = (page.__doc__ or name).split("\n")[0].rstrip(".")
-    solutions = "exactly one solution, by CP-SAT" if page.unique else "a solution, and perhaps others"
+    solutions = "exactly one solution, by CP-SAT" if page.unique else "one or more solutions"
     parser = add_command(
         commands,
         name,
         partial(run, name),
         summary,
-        f"{summary}. Every puzzle has {solutions}. No two puzzles of a set, within or across its splits, are the same, "
-        "also up to a renaming of the values where all constraints allow it. "
-        "The same options and seed give the same bytes, with the same OR-Tools.",
+        f"{summary}. Every puzzle has {solutions}. All puzzles of a set, within and across its splits, are different, "
+        "even up to a renaming of the values if all constraints allow it. "
+        "The same options, seed and version of OR-Tools give the same bytes.",
         f"example:\n  python -m datasets_gen {name} --train 1000 --test 500 --output-dir data/{Path(name).stem}",
     )
     add_output(parser, train=1000, test=1000)
@@ -55,12 +55,12 @@ def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
             "--clues",
             type=int,
             metavar="N",
-            help=f"leave N or more of the clues that could go (default {page.fewest}; 0: no clue is superfluous)",
+            help=f"keep at least N of the removable clues (default {page.fewest}; 0: no clue is superfluous)",
         )
 
 
 def refuse_faults(page: type[Declared], name: str) -> None:
-    """Raises DatasetError where a file states no board, no values that can be told apart, or the name of another."""
+    """Raise DatasetError if a file's shapes or values are not valid, or if it has the name of another puzzle."""
     if page.name in FAMILIES:
         raise DatasetError(f"{name}: name = {page.name!r} belongs to a puzzle of the package; choose another")
     if wrong := page().wrong:
@@ -71,7 +71,7 @@ def refuse_faults(page: type[Declared], name: str) -> None:
 
 
 def run(name: str, options: argparse.Namespace) -> None:
-    """Generate and save."""
+    """Generate a set and save it."""
     counts = check_counts(options)
     clues = getattr(options, "clues", None)
     puzzle, splits = declared_splits(name, counts, clues=clues, seed=options.seed, processes=options.processes)
@@ -90,45 +90,46 @@ class Made(NamedTuple):
 
     question: np.ndarray  # (S,) tokens
     answers: np.ndarray  # (n, S), different
-    own: list[Instance]  # beside those of every puzzle
+    instances: list[Instance]  # of this puzzle, without those that all puzzles share
     rating: int
 
 
 def declared_chunk(chunk: Chunk) -> list[tuple[int | None, Any]]:
-    """(signature, puzzle) of `CHUNK` random puzzles; (None, why) of a draw that gave none.
+    """Return (signature, puzzle) of `CHUNK` random puzzles; (None, reason) for a draw without one.
 
-    The kind of the chunk is the name of the page, and the clues or None.
+    chunk.kind: name of the page, and number of clues or None.
     """
     (page, clues), rng = chunk.kind, chunk.rng
     puzzle = page_named(page)()
     puzzle.fewest = puzzle.fewest if clues is None else clues
-    found: list[tuple[int | None, Any]] = []
+    draws: list[tuple[int | None, Any]] = []
     for _ in range(CHUNK):
         try:
             made = make(puzzle, rng, ANSWERS if ORDER[chunk.split] == "train" else 1)
-        except NoPuzzle as why:
-            found.append((None, str(why)))
+        except NoPuzzle as reason:
+            draws.append((None, str(reason)))
         else:
-            own = [(each.kind[0], each.numbers, each.ordered) for each in made.own]
-            rules = [each.rule for each in (*puzzle.always_instances, *made.own)]
-            found.append((signature(made.question, own, puzzle.open_tokens if renames(puzzle, rules) else ()), made))
-    return found
+            clues_of = [(each.kind[0], each.numbers, each.ordered) for each in made.instances]
+            renamed = renames(puzzle, (each.rule for each in (*puzzle.always_instances, *made.instances)))
+            draws.append((signature(made.question, clues_of, puzzle.open_tokens if renamed else ()), made))
+    return draws
 
 
 def renames(puzzle: Declared, rules: Iterable[Any]) -> bool:
-    """Whether any two values may change places; DatasetError where the file says so and a rule tells them apart."""
-    apart = next((named(rule) for rule in rules if not renamable(rule)), "black cells" if puzzle.black else None)
-    if apart and puzzle.interchangeable:
-        raise DatasetError(f"{puzzle.name}: interchangeable = True, but {apart} can tell values apart; leave it out")
-    return apart is None and puzzle.interchangeable is not False and len(puzzle.open_values) > 1
+    """Return whether any two values may be exchanged; DatasetError if the file says so and a rule contradicts it."""
+    differs = next((named(rule) for rule in rules if not renamable(rule)), "black cells" if puzzle.black else None)
+    if differs and puzzle.interchangeable:
+        raise DatasetError(f"{puzzle.name}: interchangeable = True, but {differs} distinguishes values; leave it out")
+    return differs is None and puzzle.interchangeable is not False and len(puzzle.open_values) > 1
 
 
 def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made:
-    """A random puzzle; raises NoPuzzle where CP-SAT finds no solution, or several where there may be one.
+    """Generate a random puzzle.
 
-    Where it may, `answers` of them are drawn, and those that differ are kept: labels then follow their distribution.
+    Raises NoPuzzle if CP-SAT finds no solution, or finds several although the puzzle must have one. If it may have
+    several, `answers` solutions are drawn and the different ones kept, so that labels follow their distribution.
     """
-    with own_code(file_of(type(puzzle))):
+    with user_code(file_of(type(puzzle))):
         drawn = puzzle.puzzle(puzzle.cells, rng, partial(puzzle.fill, rng))
     if not isinstance(drawn, Drawn):
         raise DatasetError(f"{puzzle.name}: `puzzle` returns {type(drawn).__name__}; return Drawn(answer, …)")
@@ -142,16 +143,16 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made:
         np.zeros(answer.shape, bool) if cells is None else np.asarray(cells, bool).ravel()
         for cells in (drawn.absent, drawn.black)
     )
-    givens, own = puzzle.read(drawn.shown)
+    givens, instances = puzzle.read(drawn.shown)
     clues = [puzzle.read(clue) for clue in drawn.optional]
-    for clue in [({}, puzzle.always_instances), (givens, own), *clues]:
-        if broken := _broken(puzzle, answer, clue):
-            raise DatasetError(f"{puzzle.name}: the answer breaks {broken}")
+    for clue in [({}, puzzle.always_instances), (givens, instances), *clues]:
+        if violated := _violated(puzzle, answer, clue):
+            raise DatasetError(f"{puzzle.name}: the answer violates {violated}")
     if black.any() and not (puzzle.black and {*np.flatnonzero(black).tolist()} <= givens.keys()):
-        raise DatasetError(f"{puzzle.name}: a black cell needs a clue in `shown`, and the class the characters `black`")
-    optional = [index for index, (_, instances) in enumerate(clues) if instances]
+        raise DatasetError(f"{puzzle.name}: black cells need clues in `shown`, and the class needs `black`")
+    optional = [index for index, (_, others) in enumerate(clues) if others]
     asked = [each for index in optional for each in clues[index][1]]
-    solver = puzzle.solver_of(givens, [*puzzle.always_instances, *own], absent, asked)
+    solver = puzzle.solver_of(givens, [*puzzle.always_instances, *instances], absent, asked)
 
     def show(kept: Iterable[int]) -> None:
         shown = givens | {cell: value for index in kept for cell, value in clues[index][0].items()}
@@ -166,26 +167,26 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made:
     solver.answer(**LIGHT)
     for index in sorted(kept):
         givens = givens | clues[index][0]
-        own = own + clues[index][1]
-    branches, found = solver.branches, {answer.tobytes(): answer}
-    others = rng.spawn(1)[0]  # the next puzzle does not depend on how many answers this one has
+        instances = instances + clues[index][1]
+    branches, solutions = solver.branches, {answer.tobytes(): answer}
+    others = rng.spawn(1)[0]  # so that the next puzzle does not depend on the number of answers
     with contextlib.suppress(TooHard):
         for _ in range(0 if puzzle.unique else answers - 1):
             other = solver.random(others)
             assert other is not None, "the first answer is one"
             other = np.where(absent, answer, other)
-            found[other.tobytes()] = other
-    shown = np.stack([*found.values()]) + len(puzzle.values) * black
+            solutions[other.tobytes()] = other
+    shown = np.stack([*solutions.values()]) + len(puzzle.values) * black
     tokens = np.where(absent, ABSENT, shown - puzzle.lowest + FIRST).astype(np.uint8)
     question = np.where(absent | np.isin(np.arange(len(answer)), list(givens)), tokens[0], BLANK)
-    return Made(question.astype(np.uint8), tokens, own, branches)
+    return Made(question.astype(np.uint8), tokens, instances, branches)
 
 
-Clue = tuple[dict[int, int], list[Instance]]  # what stands in cells, and other constraints
+Clue = tuple[dict[int, int], list[Instance]]  # values of cells, and other constraints
 
 
-def _broken(puzzle: Declared, answer: np.ndarray, clue: Clue) -> str | None:
-    """What an answer (S,) breaks of a clue, in words."""
+def _violated(puzzle: Declared, answer: np.ndarray, clue: Clue) -> str | None:
+    """Describe what an answer (S,) violates of a clue; None: nothing."""
     for cell, value in clue[0].items():
         if answer[cell] != puzzle.value(value):
             return f"the clue {value} of cell {cell}"
@@ -198,11 +199,11 @@ def _broken(puzzle: Declared, answer: np.ndarray, clue: Clue) -> str | None:
 def _needed(
     puzzle: Declared, clues: list[Clue], show: Callable[[Iterable[int]], None], solver: Solver, rng: np.random.Generator
 ) -> set[int]:
-    """Indices of clues that leave one solution; raises NoPuzzle where all of them do not.
+    """Return indices of clues that leave one solution; raises NoPuzzle if all clues together leave several.
 
-    Every other solution that CP-SAT finds breaks a clue that is not kept yet: one of these is kept, and a quarter as
-    many others as are kept already, at random, until no other solution is left. Then superfluous clues go, in random
-    order, down to `puzzle.fewest`.
+    Every other solution that CP-SAT finds violates a clue that is not kept yet. One of these is kept, and a quarter as
+    many others as are kept already, at random, until there is no other solution. Then superfluous clues are removed in
+    random order, down to `puzzle.fewest`.
     """
 
     def other(kept: set[int]) -> np.ndarray | None:
@@ -214,18 +215,18 @@ def _needed(
     while True:
         rest = [index for index in order if index not in kept]
         try:
-            found = other(kept)
+            solution = other(kept)
         except TooHard:
             if not rest:
                 raise
-            broken = rest
+            violated = rest
         else:
-            if found is None:
+            if solution is None:
                 break
-            broken = [index for index in rest if _broken(puzzle, found, clues[index])]
-        if not broken:
+            violated = [index for index in rest if _violated(puzzle, solution, clues[index])]
+        if not violated:
             raise NoPuzzle("have several solutions even with every clue: show more, or declare unique = False")
-        kept.add(broken[int(rng.random() * len(broken))])
+        kept.add(violated[int(rng.random() * len(violated))])
         kept.update(rest[: len(kept) // 4])
     for index in order:
         if index in kept and len(kept) > puzzle.fewest:
@@ -235,11 +236,11 @@ def _needed(
     return kept
 
 
-def shared_out(found: list[Made], counts: dict[str, int]) -> dict[str, list[Made]]:
-    """Fewer puzzles than were asked for, by split in proportion; only those of training keep several answers."""
+def shared_out(puzzles: list[Made], counts: dict[str, int]) -> dict[str, list[Made]]:
+    """Divide fewer puzzles than requested among the splits, in proportion; only training keeps several answers."""
     ends = np.cumsum([0, *(counts.get(split, 0) for split in ORDER)])
-    ends = -(-ends * len(found) // ends[-1])  # rounded up
-    made = {split: found[start:end] for split, start, end in zip(ORDER, ends, ends[1:], strict=False) if start < end}
+    ends = -(-ends * len(puzzles) // ends[-1])  # rounded up
+    made = {split: puzzles[start:end] for split, start, end in zip(ORDER, ends, ends[1:], strict=False) if start < end}
     return {
         split: some if split == "train" else [each._replace(answers=each.answers[:1]) for each in some]
         for split, some in made.items()
@@ -249,38 +250,38 @@ def shared_out(found: list[Made], counts: dict[str, int]) -> dict[str, list[Made
 def declared_splits(
     name: str, counts: dict[str, int], *, clues: int | None = None, seed: int = 0, processes: int | None = None
 ) -> tuple[Declared, dict[str, Split]]:
-    """The puzzle with the relations of its set, and splits of `counts` puzzles each."""
+    """Return the puzzle with the relations of its set, and splits of `counts` puzzles each."""
     puzzle = page_named(name)()
 
     failed, draws = Counter[str](), 0
 
-    def hopeless(made: Any, barren: int, found: int) -> bool:
+    def hopeless(made: Any, barren: int, puzzles: int) -> bool:
         nonlocal draws
-        failed.update(why for key, why in made if key is None)
+        failed.update(reason for key, reason in made if key is None)
         early, draws = draws < EARLY, draws + len(made)
-        causes = [f"{count} {why}" for why, count in failed.most_common()]
-        if again := draws - found - failed.total():
-            causes.append(f"{again} were made before: ask for fewer")
-        told = f"{name}: {found} of {draws} draws gave a new puzzle; {', '.join(causes)}"
-        if early and draws >= EARLY and 2 * found < draws:
-            print(f"note: {told}", file=sys.stderr)
+        causes = [f"{count} {reason}" for reason, count in failed.most_common()]
+        if again := draws - puzzles - failed.total():
+            causes.append(f"{again} equal earlier puzzles: request fewer")
+        rate = f"{name}: {puzzles} of {draws} draws gave a new puzzle; {', '.join(causes)}"
+        if early and draws >= EARLY and 2 * puzzles < draws:
+            print(f"note: {rate}", file=sys.stderr)
         until = draws - barren * CHUNK  # the last new puzzle
-        if draws - until < max(PATIENCE[0], PATIENCE[1] * until / max(found, 1)):
+        if draws - until < max(PATIENCE[0], PATIENCE[1] * until / max(puzzles, 1)):
             return False
-        if not found:
-            raise DatasetError(told)
-        print(f"warning: {told}; the set keeps what was found", file=sys.stderr)
+        if not puzzles:
+            raise DatasetError(rate)
+        print(f"warning: {rate}; the set contains only these puzzles", file=sys.stderr)
         return True
 
     made: dict[str, list[Made]] = distinct(declared_chunk, (name, clues), counts, seed, processes, name, hopeless)
     if sum(map(len, made.values())) < sum(map(share, counts.values())):
         made = shared_out([each for some in made.values() for each in some], counts)
-    drawn = [each.own for split in made.values() for each in split]
+    drawn = [each.instances for split in made.values() for each in split]
     of_grid = units(puzzle.grid, puzzle.box_shape)
     groups, relations = partitioned(gather(puzzle.always_instances, drawn), drawn, puzzle.seq_len, of_grid)
     if unread := [named(each.rule) for each in relations if not each.seen and not each.instances]:
         names = dict.fromkeys(name.rstrip("0123456789").rstrip("_") for name in unread)  # without their clue numbers
-        print(f"note: networks do not read the clues {', '.join(names)}: unseen(…) hides them", file=sys.stderr)
+        print(f"note: networks do not see the clues {', '.join(names)}, because of unseen(…)", file=sys.stderr)
     puzzle.interchangeable = renames(puzzle, (each.rule for each in relations))
     puzzle = puzzle.of(puzzle.structure.model_copy(update={"groups": groups, "relations": relations}))
     table = rows(relations, drawn)

@@ -1,6 +1,6 @@
-"""Puzzles of other suites as JSON objects: reasoning-gym's entries, and the records of Pencil Puzzle Bench.
+"""Imports puzzles in JSON: entries of reasoning-gym, and records of Pencil Puzzle Bench.
 
-Each becomes the text that a person would type; our own solvers find the label.
+Each is converted to the text that a person would type; our solvers compute the label.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Board = list[str]  # lines of cells
 
 
 def gym_board(entry: Entry) -> tuple[Board, str]:
-    """The board of an entry of reasoning-gym, and the text of the puzzle."""
+    """Return the board of an entry of reasoning-gym, and the text of the puzzle."""
     board = [["." if cell in (0, "_") else str(cell) for cell in row] for row in entry["metadata"]["puzzle"]]
     lines = list(map("".join, board))
     if "constraints" not in entry["metadata"]:
@@ -38,16 +38,16 @@ def gym_board(entry: Entry) -> tuple[Board, str]:
     for row, column, other, next_column, sign in entry["metadata"]["constraints"]:
         down, right = other - row, next_column - column
         if (down, right) not in ((0, 1), (1, 0)):
-            raise ValueError(f"sign {[row, column, other, next_column, sign]} joins no two neighbours")
+            raise ValueError(f"sign {[row, column, other, next_column, sign]} is not between neighbours")
         text[row + other, column + next_column] = {"<": "<^", ">": ">v"}[sign][down]
     return lines, "\n".join(map("".join, text[:-1]))
 
 
 def bench_board(entry: Entry) -> tuple[Board, str]:
-    """The board of a record of Pencil Puzzle Bench, and its text, from a code of puzz.link.
+    """Return the board of a record of Pencil Puzzle Bench and its text, from a code of puzz.link.
 
-    Digits stand in cells, of which walls may be without a number (`.`) and may be followed by 0, 1 or 2 free cells (0
-    to 4, 5 to 9, a to e); g to z pass over 1 to 20 cells.
+    A digit is a clue. In Light Up it is a wall with a number, and 0 to 4, 5 to 9, a to e add 0, 1 or 2 free cells
+    after it; `.` is a wall without a number. g to z skip 1 to 20 cells.
     """
     rows, columns, cells = int(entry["height"]), int(entry["width"]), ""
     walls = entry["pid"] == "lightup"
@@ -74,61 +74,61 @@ SUITES: dict[str, tuple[Callable[[Entry], Any], Callable[[Entry], tuple[Board, s
         ("sudoku", "mini_sudoku", "futoshiki", "n_queens"),
     ),
     "ppbench": (lambda entry: entry["pid"], bench_board, ("sudoku", "lightup")),
-}  # of each suite: the kind of an entry, its board, the kinds that are read
+}  # for each suite: functions for the kind of an entry and its board, and the supported kinds
 
 
 def read_suite(path: Path, name: str, only: str | None) -> tuple[str, list[tuple[str, Board, str]]]:
-    """The kind of a file's puzzles, and (file and line, board, text) of each; only: this kind of several."""
+    """Return the kind of a file's puzzles, and (file and line, board, text) of each; only: the kind to read."""
     kind_of, board_of, kinds = SUITES[name]
-    found = defaultdict[str, list[tuple[str, Board, str]]](list)
+    by_kind = defaultdict[str, list[tuple[str, Board, str]]](list)
     for where, entry in read_objects(path):
         try:
-            if isinstance(entry, dict) and isinstance(told := entry.get("metadata"), str):
-                entry["metadata"] = json.loads(told)
+            if isinstance(entry, dict) and isinstance(text := entry.get("metadata"), str):
+                entry["metadata"] = json.loads(text)
             if (kind := kind_of(entry) or only) is None:
                 raise DatasetError(f"{where} does not state its kind; name it with --tasks: {', '.join(kinds)}")
             if kind in kinds and only in (None, kind):
-                found[kind].append((where, *board_of(entry)))
+                by_kind[kind].append((where, *board_of(entry)))
         except (KeyError, TypeError, ValueError, IndexError) as error:
             if isinstance(error, DatasetError):
                 raise
-            raise DatasetError(f"{where}: no entry of {name} ({type(error).__name__}: {error})") from None
-    if len(found) != 1:
-        there = f"several kinds; name one with --tasks: {', '.join(sorted(found))}" if found else "nothing to read"
-        raise DatasetError(f"{path} holds {there}; what is read of {name}: {', '.join(kinds)}")
-    return next(iter(found.items()))
+            raise DatasetError(f"{where} is not an entry of {name} ({type(error).__name__}: {error})") from None
+    if len(by_kind) != 1:
+        content = f"several kinds; name one with --tasks: {', '.join(sorted(by_kind))}" if by_kind else "no such puzzle"
+        raise DatasetError(f"{path} contains {content}; supported kinds of {name}: {', '.join(kinds)}")
+    return next(iter(by_kind.items()))
 
 
-def suite_split(kind: str, found: list[tuple[str, Board, str]], like: Path | None) -> tuple[Puzzle, Split]:
-    """The puzzle, and the split of those that have its size.
+def suite_split(kind: str, entries: list[tuple[str, Board, str]], like: Path | None) -> tuple[Puzzle, Split]:
+    """Return the puzzle and a split of the entries that have its size.
 
-    like: a set of a declared puzzle, whose relations these are read with.
+    like: a set of a declared puzzle, whose relations are used.
     """
     if "sudoku" in kind:
-        puzzle: Puzzle = Sudoku(len(found[0][1]))
+        puzzle: Puzzle = Sudoku(len(entries[0][1]))
     elif like is None:
-        raise DatasetError(f"{kind} is a declared puzzle; name a set of it: --like data/SET")
+        raise DatasetError(f"{kind} is a declared puzzle; type a set of it: --like data/SET")
     else:
         puzzle = puzzle_of(read_metadata(like, next(iter(splits_of(like)), "train")))
-    fits = [(where, text) for where, board, text in found if (len(board), len(board[0])) == puzzle.grid_shape]
+    fits = [(where, text) for where, board, text in entries if (len(board), len(board[0])) == puzzle.grid_shape]
     if not fits:
-        raise DatasetError(f"{kind}: no board has the size of those of {like}, {puzzle.grid_shape}")
+        raise DatasetError(f"{kind}: no board has the size {puzzle.grid_shape} of {like}")
     return puzzle, solved(puzzle, fits)
 
 
 def from_suite(options: argparse.Namespace) -> dict[str, Any]:
-    """Splits of the puzzles of one size."""
+    """Return splits of the puzzles of one size."""
     splits: dict[str, Split] = {}
     for name, source in by_split(options).items():
-        kind, found = read_suite(source, options.format, options.tasks)
-        puzzle, splits[name] = suite_split(kind, found, options.like)
-        if others := len(found) - len(splits[name].inputs):
-            print(f"warning: {source}: {others} puzzles of another size are left out", file=sys.stderr)
+        kind, entries = read_suite(source, options.format, options.tasks)
+        puzzle, splits[name] = suite_split(kind, entries, options.like)
+        if others := len(entries) - len(splits[name].inputs):
+            print(f"warning: {source}: skipped {others} puzzles of another size", file=sys.stderr)
     return {"splits": splits, **described(puzzle)}
 
 
 EXAMPLE = """\
-  reasoning-gym    its entries as JSON: sudoku, mini_sudoku, futoshiki, n_queens
+  reasoning-gym    entries as JSON: sudoku, mini_sudoku, futoshiki, n_queens
                    python -m datasets_gen import reasoning-gym futoshiki.jsonl --like data/futoshiki \\
                        --output-dir data/gym-futoshiki
   PPBench          data set bluecoconut/pencil-puzzle-bench, a file of puzzles: sudoku, lightup
@@ -137,7 +137,7 @@ EXAMPLE = """\
 """
 OPTIONS: dict[str, dict[str, Any]] = {
     "tasks": {"metavar": "ID", "help": "only this kind of puzzle"},
-    "like": {"type": Path, "metavar": "DIR", "help": "a set of the same puzzle, for its relations"},
+    "like": {"type": Path, "metavar": "DIR", "help": "a set of the same puzzle, which defines the relations"},
 }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from datasets_gen.extensions.declared.puzzle import Drawn
 
-Some = Callable[[int, int], tuple[list[Any], np.ndarray]]  # from `fewest` to `most` random cells, and what they hold
+Some = Callable[[int, int], tuple[list[Any], np.ndarray]]  # (fewest, most) -> so many random cells and their values
 EACH = 3  # constraints of a kind for each cell
 
 
@@ -21,9 +21,9 @@ def of_kinds(
     count: int,
     wall: int | None = None,
 ) -> Drawn:
-    """A puzzle whose clues are digits of `answer` (S,) and constraints of `count` of the kinds; walls are shown.
+    """Return a puzzle whose clues are digits of `answer` (S,) and constraints of `count` kinds; walls are shown.
 
-    A kind makes a constraint that the answer obeys of `some(fewest, most)` cells, or None of cells that allow none.
+    A kind returns a constraint on `some(fewest, most)` cells that the answer satisfies, or None if there is none.
     """
     cells = [*x.flat]
 
@@ -34,6 +34,6 @@ def of_kinds(
     chosen = [kinds[i] for i in rng.choice(len(kinds), count, replace=False)]
     drawn = [kind(some) for kind in chosen for _ in range(EACH * x.size)]
     walls = [cell == wall for cell, digit in zip(cells, answer, strict=True) if digit == wall]
-    given = [cell == int(digit) for cell, digit in zip(cells, answer, strict=True) if digit != wall]
-    optional = [*(each for each in drawn if each is not None), *given]
+    digits = [cell == int(digit) for cell, digit in zip(cells, answer, strict=True) if digit != wall]
+    optional = [*(each for each in drawn if each is not None), *digits]
     return Drawn(answer.reshape(x.shape), shown=walls, optional=optional)

@@ -1,9 +1,9 @@
-"""Linear form: a constraint over cells as linear constraints lo ≤ Σ w·b ≤ hi over booleans b, "cell i has value v".
+"""Linear form: a constraint on cells as linear constraints lo ≤ Σ w·b ≤ hi on booleans b, "cell i has value v".
 
-A comparison of sums is one of them. Two cells otherwise get a constraint for each value of each (at most one of it and
-of the other cell's values that clash with it), a product one sum of exponents for each prime, and the runs of a line
-hidden booleans for the cell where each begins. The rest is CPMpy's pseudo-Boolean transformation with its hidden
-booleans. Given that each cell has one value, the form can be satisfied exactly where the constraint is.
+A comparison of sums becomes one linear constraint. Another constraint on two cells becomes one for each value of each
+cell: at most one of this value and of the other cell's conflicting values. A product becomes a sum of exponents for
+each prime. The runs of a line get hidden booleans for the cell where each begins. All others are transformed by CPMpy
+for pseudo-Boolean solvers, with its hidden booleans. If each cell has one value, form and constraint are equivalent.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ ANY = 2**31  # a bound that no sum reaches
 
 
 class Sum(NamedTuple):
-    """lo ≤ Σ w·b ≤ hi over the terms of one constraint: a boolean is (place of the cell, index of the value).
+    """lo ≤ Σ w·b ≤ hi over the terms of one constraint; a boolean is (place of the cell, index of the value).
 
-    Of n cells place n + i is the i-th hidden boolean, of value index 0.
+    With n cells, place n + i with value index 0 is the i-th hidden boolean.
     """
 
     places: tuple[int, ...]
@@ -35,7 +35,7 @@ class Sum(NamedTuple):
 
 
 def linear_form(rule: Rule, size: int, numbers: tuple[int, ...], values: tuple[int, ...]) -> tuple[Sum, ...]:
-    """The linear form of a rule over `size` cells, each with one of `values`."""
+    """Return the linear form of a rule over `size` cells, each with one of `values`."""
     return _linear_form(repr(rule), size, numbers, values)
 
 
@@ -57,7 +57,10 @@ def _linear_form(text: str, size: int, numbers: tuple[int, ...], values: tuple[i
 
 
 def _sum(terms: dict[tuple[int, int], int], low: int, high: int) -> Sum:
-    """Bounds no wider than what the terms reach. Where weights differ a term may weigh 0: its cell hears the sum."""
+    """Clip the bounds to the range of the sum; drop terms of weight 0 if all other weights are 1.
+
+    If weights differ, terms of weight 0 are kept, so that their cells receive the constraint's message.
+    """
     if {*terms.values()} <= {0, 1}:
         terms = {boolean: weight for boolean, weight in terms.items() if weight} or terms
     places, values = zip(*sorted(terms), strict=True)
@@ -67,7 +70,7 @@ def _sum(terms: dict[tuple[int, int], int], low: int, high: int) -> Sum:
 
 
 def _compared(rule: Rule, numbers: tuple[int, ...], size: int, values: tuple[int, ...]) -> Sum | None:
-    """A comparison of sums of one number for each cell, such as its value, or 1 where it has a value; None: no such."""
+    """Return the form of a comparison of sums over cells, such as of values or of counts; None for other rules."""
     ends = {"==": (0, 0), "<=": (-ANY, 0), ">=": (0, ANY), "<": (-ANY, -1), ">": (1, ANY)}
     name, left, right = rule if len(rule) == 3 else ("", 0, [0])
     if within := name == "in" and right == [*range(right[0], right[-1] + 1)]:  # successive numbers
@@ -86,7 +89,7 @@ def _compared(rule: Rule, numbers: tuple[int, ...], size: int, values: tuple[int
 
 
 def _summed(part: Rule, numbers: tuple[int, ...], size: int, values: tuple[int, ...]) -> tuple[np.ndarray, int] | None:
-    """What each value of each cell adds to a part (n, K), and a constant; None: cells do more than add up."""
+    """Return the amount that each value of each cell adds to a part (n, K), and a constant; None: it is not a sum."""
     nothing = np.zeros((size, len(values)), np.int64)
     if isinstance(part, int) or part == "n":
         return nothing, numbers[0] if part == "n" else part
@@ -98,10 +101,10 @@ def _summed(part: Rule, numbers: tuple[int, ...], size: int, values: tuple[int, 
         return nothing, 0
     if part[0] not in ("sum", "-"):
         return None
-    found = [_summed(each, numbers, size, values) for each in part[1:]]
-    first = 1 if part[0] == "sum" or len(found) > 1 else -1
+    summands = [_summed(each, numbers, size, values) for each in part[1:]]
+    first = 1 if part[0] == "sum" or len(summands) > 1 else -1
     weights, constant = nothing, 0
-    for index, each in enumerate(found):
+    for index, each in enumerate(summands):
         if each is None:
             return None
         sign = first if index == 0 or part[0] == "sum" else -1
@@ -110,41 +113,41 @@ def _summed(part: Rule, numbers: tuple[int, ...], size: int, values: tuple[int, 
 
 
 def _names(part: Rule) -> set[str]:
-    """The cells of a part: "x" for all alike, "x0", …"""
+    """Return the names of cells in a part: "x" or "x0", "x1", …"""
     if isinstance(part, list):
         return set().union(*map(_names, part[1:]))
     return {part} - {"n"} if isinstance(part, str) else set()
 
 
 def _clashes(rule: Rule, numbers: tuple[int, ...], values: tuple[int, ...]) -> tuple[Sum, ...]:
-    """For each value of one of two cells: at most one of this value and those of the other cell that clash with it.
+    """Return one sum for each value of two cells: at most one of it and of the conflicting values of the other cell.
 
-    It says nothing of a cell that holds none of the values, such as a wall.
+    A cell that has none of the values, such as a wall, is not constrained.
     """
     grid = np.stack(np.meshgrid(values, values, indexing="ij"), -1)
     fits = evaluate(rule, grid, np.broadcast_to(np.array(numbers, np.int64), (*grid.shape[:2], len(numbers))))
-    found = []
+    sums = []
     for cell, table in ((0, fits), (1, fits.T)):
         for v, partners in enumerate(table):
             clashing = {(1 - cell, w): 1 for w in np.flatnonzero(~partners).tolist()}
             if clashing:
-                found.append(_sum({(cell, v): 1, **clashing}, 0, 1))
-    return tuple(found)
+                sums.append(_sum({(cell, v): 1, **clashing}, 0, 1))
+    return tuple(sums)
 
 
 def _product(rule: Rule, numbers: tuple[int, ...], values: tuple[int, ...], size: int) -> tuple[Sum, ...] | None:
-    """∏ x = n as Σ e_p(x) = e_p(n) for every prime p that divides a value; None: the rule is another one."""
+    """Return ∏ x = n as Σ e_p(x) = e_p(n) for every prime p that divides a value; None for other rules."""
     if rule != ["==", ["*", "x"], "n"] or min(values) < 1:
         return None
-    found, left = [], numbers[0]
+    sums, left = [], numbers[0]
     for prime in (p for p in range(2, max(values) + 1) if all(p % d for d in range(2, p))):
         exponents = [_exponent(value, prime) for value in values]
         terms = {(place, v): each for place in range(size) for v, each in enumerate(exponents)}
         if any(exponents):
             total = _exponent(left, prime) if left else 0
             left //= prime**total
-            found.append(_sum(terms, total, total))
-    return tuple(found) if left == 1 else (_contradiction(values),)  # 0, or a factor that no value has
+            sums.append(_sum(terms, total, total))
+    return tuple(sums) if left == 1 else (_contradiction(values),)  # n is 0 or has a factor that no value has
 
 
 def _exponent(number: int, prime: int) -> int:
@@ -152,31 +155,31 @@ def _exponent(number: int, prime: int) -> int:
 
 
 def _runs(lengths: tuple[int, ...], size: int, values: tuple[int, ...]) -> tuple[Sum, ...]:
-    """Runs of ones: where each begins, in order; a cell is in a run or 0. Hidden boolean: run r begins d cells late."""
+    """Return the form of runs of ones with hidden booleans "run r begins d cells after its first possible cell"."""
     one, slack = values.index(1), size - sum(lengths) - max(0, len(lengths) - 1)
     if slack < 0:
         return (_contradiction(values),)
     begins = [[(size + run * (slack + 1) + late, 0) for late in range(slack + 1)] for run in range(len(lengths))]
-    found = [_sum(dict.fromkeys(places, 1), 1, 1) for places in begins]
+    sums = [_sum(dict.fromkeys(places, 1), 1, 1) for places in begins]
     for one_run, after in itertools.pairwise(begins):
         ordered = {at: -late for late, at in enumerate(one_run)} | {at: late for late, at in enumerate(after)}
-        found.append(_sum(ordered, 0, ANY))
+        sums.append(_sum(ordered, 0, ANY))
     covered = [{(cell, one): 1} for cell in range(size)]
     for run, length in enumerate(lengths):
         earliest = sum(lengths[:run]) + run
         for late, at in enumerate(begins[run]):
             for cell in range(earliest + late, earliest + late + length):
                 covered[cell][at] = -1
-    return (*found, *(_sum(terms, 0, 0) for terms in covered))
+    return (*sums, *(_sum(terms, 0, 0) for terms in covered))
 
 
 def _contradiction(values: tuple[int, ...]) -> Sum:
-    """No assignment fits: the first cell has two values at once."""
+    """Return a sum that nothing satisfies: the first cell has two values at once."""
     return Sum((0,) * len(values), tuple(range(len(values))), (1,) * len(values), 2, 2)
 
 
 def _transformed(rule: Rule, size: int, numbers: tuple[int, ...], values: tuple[int, ...]) -> tuple[Sum, ...]:
-    """What CPMpy's transformation for pseudo-Boolean solvers makes of the rule."""
+    """Return the rule as transformed by CPMpy for pseudo-Boolean solvers."""
     from cpmpy.transformations.cse import CSEMap
     from cpmpy.transformations.int2bool import IntVarEncDirect
     from cpmpy.transformations.to_opb import to_opb
@@ -191,10 +194,10 @@ def _transformed(rule: Rule, size: int, numbers: tuple[int, ...], values: tuple[
     }
     bounds: dict[tuple[tuple[tuple[int, int], int], ...], list[int]] = {}
     try:
-        found = to_opb([constraint(rule, cells, numbers)], csemap=known, ivarmap=encoded, encoding="direct")
+        constraints = to_opb([constraint(rule, cells, numbers)], csemap=known, ivarmap=encoded, encoding="direct")
     except NotImplementedError:
         return (_contradiction(values),)
-    for each in found:
+    for each in constraints:
         (weights, literals), least = each.args[0].args, int(each.args[1])
         terms: dict[tuple[int, int], int] = {}
         for weight, literal in zip(weights, literals, strict=True):
@@ -213,7 +216,7 @@ def _transformed(rule: Rule, size: int, numbers: tuple[int, ...], values: tuple[
 
 
 def _positive(terms: dict[tuple[int, int], int], low: int, high: int) -> Sum:
-    """The same with mostly positive weights."""
+    """Return a sum, negated if its weights are negative in total."""
     if sum(terms.values()) < 0:
         terms, low, high = {boolean: -weight for boolean, weight in terms.items()}, -high, -low
     return _sum(terms, low, high)

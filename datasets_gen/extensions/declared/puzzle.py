@@ -1,4 +1,4 @@
-"""The base class of puzzles that a CPMpy model declares: one page of code each, see pages."""
+"""The base class of puzzles that a CPMpy model declares; the folder `pages` has one file for each."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import numpy as np
 
 from datasets_gen.extensions.declared import shapes
 from datasets_gen.extensions.declared.expressions import Instance, instances
-from datasets_gen.extensions.declared.own import file_of, note, own_code
 from datasets_gen.extensions.declared.relations import IN_GROUPS, holds, listed, rows
 from datasets_gen.extensions.declared.rules import GRAPHS, check, constraint, cp, evaluate, named
 from datasets_gen.extensions.declared.solver import NoPuzzle, Solver
+from datasets_gen.extensions.declared.user_code import file_of, note, user_code
 from datasets_gen.family import Puzzle
 from datasets_gen.layout import DatasetError
 from datasets_gen.structure import GridSymmetry, Structure
 
 BLACK = "#9d9a92"  # of black cells in pictures, on which a digit can be read
-ABSENT, BLANK, FIRST = 0, 1, 2  # tokens: a cell that this puzzle does not have, an open cell, the lowest value
-FACTS = {  # what dataset.json keeps of every puzzle
+ABSENT, BLANK, FIRST = 0, 1, 2  # tokens: an absent cell, an open cell, the lowest value
+FACTS = {  # fields of `task` in dataset.json, with their types
     "grid": list, "values": str, "lowest": int, "shown_only": str, "interchangeable": bool, "unique": bool
 }  # fmt: skip
-MORE = {"board": list, "box_shape": list, "black": str, "file": str}  # and of a file of one's own, where it states them
-OWN: dict[str, type[Declared]] = {}  # by name: the puzzles of files that were imported
+OPTIONAL = {"board": list, "box_shape": list, "black": str, "file": str}  # optional ones
+USER_PUZZLES: dict[str, type[Declared]] = {}  # classes of imported puzzle files, by name
 Fill = Callable[..., np.ndarray]
 Typed = tuple[np.ndarray, np.ndarray | None]  # tokens (S,) and relations (M, 1 + C + P)
 
@@ -35,8 +35,8 @@ Typed = tuple[np.ndarray, np.ndarray | None]  # tokens (S,) and relations (M, 1 
 class Drawn(NamedTuple):
     """One random puzzle; `cell == value` is a clue in its cell, other constraints are instances of relations."""
 
-    answer: np.ndarray  # the grid of values that is the solution, or one of them
-    shown: Sequence[Any] = ()  # constraints that stay
+    answer: np.ndarray  # the grid of values of a solution
+    shown: Sequence[Any] = ()  # constraints that every question contains
     optional: Sequence[Any] = ()  # constraints that the generator removes in random order while the answer stays unique
     absent: np.ndarray | None = None  # bool: cells that this puzzle does not have
     black: np.ndarray | None = None  # bool: shown cells that are drawn by the characters of `Declared.black`
@@ -50,34 +50,34 @@ class Declared(Puzzle):
 
     name = "declared"
     grid: tuple[int, int] = (1, 1)
-    values: str = ""  # a character of each value, from the lowest
+    values: str = ""  # one character for each value, from the lowest
     lowest: int = 1  # the value of the first character
-    shown_only: str = ""  # values that stand only where they are shown, as a wall does
-    black: str = ""  # one more character for each of `values`: how a black cell shows it
-    board: tuple[int, int] | None = None  # what drawings show of the grid, from its first cell; None: all of it
-    box_shape: tuple[int, int] | None = None  # of boxes that drawings rule off
-    interchangeable: bool | None = None  # may any two values change places? None: the rules tell
-    file: str = ""  # of one's own, where it has a `draw`, `typed` or `moves` that dataset.json cannot keep
-    form: ClassVar[str] = ""  # which text form the puzzle is typed in, see datasets_gen/extensions/declared/text.py
-    reserved: ClassVar[str] = ":"  # what the text form reads as something else than a value
-    unique: bool = True  # has every puzzle one solution? If not, the rules alone judge answers
-    fewest: int = 0  # clues that the generator leaves at least
-    moves: GridSymmetry | None = None  # moves of the cells that keep every puzzle's rules
+    shown_only: str = ""  # values that occur only as clues, such as walls
+    black: str = ""  # one more character for each of `values`, drawn in black cells
+    board: tuple[int, int] | None = None  # (rows, columns) of the grid that drawings show; None: all
+    box_shape: tuple[int, int] | None = None  # (rows, columns) of the boxes in drawings
+    interchangeable: bool | None = None  # whether any two values may be exchanged; None: derived from the rules
+    file: str = ""  # the user's file, if it has `draw`, `typed` or `moves`, which dataset.json cannot store
+    form: ClassVar[str] = ""  # the text form, a key of FORMS in text.py
+    reserved: ClassVar[str] = ":"  # characters that the text form uses for other purposes
+    unique: bool = True  # whether every puzzle has one solution; if not, only the rules judge answers
+    fewest: int = 0  # minimum number of clues
+    moves: GridSymmetry | None = None  # moves of cells that preserve the rules of every puzzle
     rating_name = "branches"
 
     def always(self, x: Any) -> list[Any]:
-        """The constraints of every puzzle, over variables `x` in the grid's shape."""
+        """Return the constraints of every puzzle over the variables `x`, in the grid's shape."""
         return []
 
     def puzzle(self, x: Any, rng: np.random.Generator, fill: Fill) -> Drawn:
-        """A random puzzle; fill(constraints) is a random grid that obeys them and `always`."""
+        """Return a random puzzle; fill(constraints) returns a random grid that satisfies them and `always`."""
         answer = fill()
         return Drawn(answer, optional=[cell == value for cell, value in zip(x.flat, answer.flat, strict=True)])
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls) and not cls.__module__.startswith("datasets_gen."):
             cls.file = "" if vars(cls).keys().isdisjoint(("draw", "typed", "moves")) else Path(file_of(cls)).name
-            OWN[cls.name] = cls
+            USER_PUZZLES[cls.name] = cls
 
     def __init__(self, structure: Structure | None = None, **facts: Any) -> None:
         self._structure = structure
@@ -85,22 +85,22 @@ class Declared(Puzzle):
 
     @classmethod
     def of_task(cls, task: Mapping[str, Any], structure: Structure | None) -> Self:
-        """The puzzle of a set: what dataset.json states goes before what the file says now."""
-        kinds = FACTS | {name: kind for name, kind in MORE.items() if name in task}
+        """Return the puzzle of a set. Values in dataset.json take precedence over those of the puzzle's file."""
+        kinds = FACTS | {name: kind for name, kind in OPTIONAL.items() if name in task}
         facts = {name: task[name] for name in ("name", *kinds)}
         wrong = next((name for name, kind in kinds.items() if type(facts[name]) is not kind), None)
         puzzle = cls(structure, **facts)
         if wrong := wrong or puzzle.wrong:
-            raise DatasetError(f"task {facts} describes no puzzle: {wrong} is {facts[wrong]!r}; regenerate the set")
+            raise DatasetError(f"task {facts} is not a puzzle: {wrong} is {facts[wrong]!r}; regenerate the set")
         for relation in () if structure is None else structure.relations:
             check(relation.rule, relation.name, relation.places)
-        if puzzle.file and puzzle.name not in OWN:
-            note(f"{puzzle.file} draws or reads this puzzle in its own way: add --import {puzzle.file}")
+        if puzzle.file and puzzle.name not in USER_PUZZLES:
+            note(f"{puzzle.file} has another text form of this puzzle: add --import {puzzle.file}")
         return puzzle
 
     @property
     def wrong(self) -> str | None:
-        """The name of the first attribute that states no board, or values that cannot be told apart."""
+        """Return the name of the first attribute that is not a shape, or not distinct values; None: all are valid."""
         for name in ("grid", "board", "box_shape"):
             shape = getattr(self, name) or self.grid
             two = isinstance(shape, tuple) and [type(n) for n in shape] == [int, int] and shape != (1, 1)
@@ -109,13 +109,13 @@ class Declared(Puzzle):
         for name in ("values", "shown_only", "black"):
             if not isinstance(getattr(self, name), str):
                 return name
-        apart = {*self.values, *self.black} - {*" .", *self.reserved}
-        if not self.values or len(apart) < len(self.values + self.black):
+        distinct = {*self.values, *self.black} - {*" .", *self.reserved}
+        if not self.values or len(distinct) < len(self.values + self.black):
             return "values"
         return "black" if len(self.black) not in (0, len(self.values)) else None
 
     def of(self, structure: Structure) -> Self:
-        """The same puzzle with the structure of a set."""
+        """Return the same puzzle with the structure of a set."""
         return self.of_task(self.task, structure)
 
     def __eq__(self, other: object) -> bool:
@@ -126,15 +126,15 @@ class Declared(Puzzle):
 
     @property
     def task(self) -> dict[str, Any]:
-        """What dataset.json keeps: enough to check and draw puzzles without the page."""
+        """Return the `task` of dataset.json, which suffices to check and draw puzzles without the page."""
         facts = {name: getattr(self, name) for name in FACTS} | {"interchangeable": bool(self.interchangeable)}
-        more = {name: getattr(self, name) for name in MORE if self.name in OWN or name in vars(self)}
+        more = {name: getattr(self, name) for name in OPTIONAL if self.name in USER_PUZZLES or name in vars(self)}
         facts |= {name: value for name, value in (more | {"form": self.form}).items() if value}
         return {"name": self.name} | {name: [*v] if isinstance(v, tuple) else v for name, v in facts.items()}
 
     @property
     def structure(self) -> Structure:
-        """That of the set, with its relations; without a set, the grid and the values that may change places."""
+        """Return the structure of the set with its relations; without a set, the grid and the exchangeable values."""
         if self._structure is not None:
             return self._structure
         tokens = tuple(value - self.lowest + FIRST for value in self.open_values)
@@ -144,42 +144,42 @@ class Declared(Puzzle):
 
     @property
     def grid_shape(self) -> tuple[int, int]:
-        """(rows, columns)."""
+        """Return (rows, columns)."""
         return self.grid
 
     def on_board(self, cells: np.ndarray) -> np.ndarray:
-        """(..., S) -> (..., rows, columns): what drawings show."""
+        """Map cells (..., S) to the part that drawings show (..., rows, columns)."""
         rows, columns = self.board or self.grid
         return super().on_board(cells)[..., :rows, :columns]
 
     @property
     def characters(self) -> str:
-        """A space where no cell is, a dot for an open one, the values, and those of black cells."""
+        """Return one character per token: a space (absent cell), a dot (open cell), values, values of black cells."""
         return " ." + self.values + self.black
 
     @property
     def glyphs(self) -> str:
-        """A black cell has a colour, and the character of its value."""
+        """Return the characters of pictures, where a black cell has a colour and the character of its value."""
         return "  " + self.values + self.values[: len(self.black)]
 
     @property
     def colours(self) -> dict[int, str]:  # type: ignore[override]
-        """The colour of black cells."""
+        """Return the colours of the tokens of black cells."""
         return {FIRST + len(self.values) + i: BLACK for i in range(len(self.black))}
 
     @property
     def multiple_solutions(self) -> bool:  # type: ignore[override]
-        """Whether a question may have several solutions."""
+        """Return whether a question may have several solutions."""
         return not self.unique
 
     @property
     def rules(self) -> str:
-        """What `verify` says."""
+        """Return the sentence that `verify` prints."""
         return "every question has one solution, and every label is it" if self.unique else super().rules
 
     @property
     def symmetry(self) -> GridSymmetry | None:
-        """The declared moves of cells; else values change places where they are interchangeable."""
+        """Return the declared moves of cells; without any, the exchange of interchangeable values."""
         tokens, (rows, columns) = self.open_tokens, self.grid
         if self.moves is not None or not self.interchangeable or len(tokens) <= tokens[-1] - tokens[0]:
             return self.moves
@@ -189,7 +189,7 @@ class Declared(Puzzle):
 
     @cached_property
     def cells(self) -> Any:
-        """The CPMpy variables in the grid's shape."""
+        """Return the CPMpy variables in the grid's shape."""
         return cp.intvar(self.lowest, self.lowest + len(self.values) - 1, shape=self.grid, name="x")
 
     @cached_property
@@ -198,20 +198,20 @@ class Declared(Puzzle):
 
     @property
     def open_values(self) -> list[int]:
-        """The values that a cell may take where nothing is shown."""
+        """Return the values that an open cell may take."""
         return [self.lowest + i for i, value in enumerate(self.values) if value not in self.shown_only]
 
     @property
     def open_tokens(self) -> tuple[int, ...]:
-        """The tokens of these values."""
+        """Return the tokens of these values."""
         return tuple(FIRST + i for i, value in enumerate(self.values) if value not in self.shown_only)
 
     def value(self, shown: Any) -> Any:
-        """The value of a clue; those of black cells are counted on behind those of white ones."""
+        """Return the value of a clue; the numbers of black cells follow those of white ones."""
         return self.lowest + (shown - self.lowest) % len(self.values)
 
     def read(self, constraints: Any) -> tuple[dict[int, int], list[Instance]]:
-        """The clues in cells and the other instances among constraints."""
+        """Split constraints into clues {cell: value} and instances of relations."""
         givens: dict[int, int] = {}
         others = []
         for instance in instances(constraints, self._numbers):
@@ -220,23 +220,24 @@ class Declared(Puzzle):
                 continue
             cell, value = instance.cells[0], instance.numbers[0]
             if not 0 <= value - self.lowest < len(self.values + self.black):
-                raise DatasetError(f"clue {value} of cell {cell} is no value of {self.name}: {self.values}")
+                wrong = f"the clue {value} of cell {cell} is not a value of {self.name}"
+                raise DatasetError(f"{wrong}; its values are {self.values}")
             if givens.setdefault(cell, value) != value:
                 raise DatasetError(f"cell {cell} has two clues: {givens[cell]} and {value}")
         return givens, others
 
     @cached_property
     def always_instances(self) -> list[Instance]:
-        """What `always` declares."""
-        with own_code(file_of(type(self))):
+        """Return the instances that `always` declares."""
+        with user_code(file_of(type(self))):
             declared = self.always(self.cells)
-        givens, found = self.read(declared)
+        givens, constraints = self.read(declared)
         if givens:
-            raise DatasetError(f"{self.name}: `always` shows a clue; show it in `puzzle`")
-        return found
+            raise DatasetError(f"{self.name}: `always` contains a clue; move it to `puzzle`")
+        return constraints
 
     def domains(self, givens: Mapping[int, int], absent: np.ndarray | None = None) -> list[list[int]]:
-        """The values of every cell under these clues; an absent cell keeps one value."""
+        """Return the possible values of each cell given these clues; an absent cell has one value."""
         gone = np.zeros(self.seq_len, bool) if absent is None else absent.ravel()
         return [
             [self.value(givens[cell])] if cell in givens else [self.lowest] if gone[cell] else self.open_values
@@ -244,31 +245,31 @@ class Declared(Puzzle):
         ]
 
     def fill(self, rng: np.random.Generator, constraints: Sequence[Any] = (), hidden: Sequence[Any] = ()) -> np.ndarray:
-        """A random grid of values that obeys `always` and constraints; `hidden` ones are of no known relation."""
-        givens, own = self.read(list(constraints))
-        every = [*self.always_instances, *own]
-        solver = self.solver_of({}, every, hidden=hidden) if own or hidden else self._free
+        """Return a random grid that satisfies `always`, `constraints` and `hidden` (unread); NoPuzzle if none does."""
+        givens, others = self.read(list(constraints))
+        every = [*self.always_instances, *others]
+        solver = self.solver_of({}, every, hidden=hidden) if others or hidden else self._free
         solver.restrict(self.domains(givens), [])
         if (answer := solver.random(rng)) is None:
             if self._contradiction:
                 raise DatasetError(f"{self.name}: {self._contradiction}")
-            told = "constraints" if own or hidden else "clues"
-            raise NoPuzzle(f"hand fill(…) {told} that no grid obeys together with `always`")
+            kind = "constraints" if others or hidden else "clues"
+            raise NoPuzzle(f"gave fill(…) {kind} that contradict `always`")
         return answer.reshape(self.grid)
 
     @cached_property
     def _contradiction(self) -> str | None:
-        """Which constraint of `always` leaves no grid; None: there are grids."""
+        """Return which constraint of `always` excludes the last grid, None if a grid satisfies them."""
         every = self.always_instances
         self._free.restrict(self.domains({}), [])
         if self._free.answer() is not None:
             return None
         last = next(each for count, each in enumerate(every, 1) if self.solver_of({}, every[:count]).answer() is None)
-        return f"no grid obeys `always`: after {named(last.folded.rule)} of cells {last.cells} none is left"
+        return f"no grid satisfies `always`: {named(last.folded.rule)} of cells {last.cells} excludes the last ones"
 
     @cached_property
     def _free(self) -> Solver:
-        """Of the grids that obey `always`; translated once."""
+        """Return a solver of `always`, translated once."""
         return self.solver_of({}, self.always_instances)
 
     def solver_of(
@@ -279,7 +280,7 @@ class Declared(Puzzle):
         optional: Iterable[Instance] = (),
         hidden: Sequence[Any] = (),
     ) -> Solver:
-        """A solver of clues and instances; `optional` ones hold while they are asked for, `hidden` are CPMpy's."""
+        """Return a solver; `optional` instances can be switched, `hidden` are further CPMpy constraints."""
         cells = self.cells.flat
         whole = [(each.rule, [cells[c] for c in each.cells]) for each in always if each.rule[0] in GRAPHS]
         asked, kept = (
@@ -291,17 +292,17 @@ class Declared(Puzzle):
     # -- judging
 
     def solver(self, question: np.ndarray, relations: np.ndarray | None = None) -> Solver:
-        """A solver of one question (S,) with its relations (M, 1 + C + P)."""
+        """Return a solver of one question (S,) with its relations (M, 1 + C + P)."""
         givens = {int(c): int(question[c]) - FIRST + self.lowest for c in np.flatnonzero(question >= FIRST)}
         every = [Instance(r.rule, tuple(cells), numbers) for r, numbers, cells in self.constraints_of(relations)]
         return self.solver_of(givens, every, question == ABSENT)
 
     def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N, S), (N, S), (N, M, 1 + C + P) -> (N,) bool: the answer keeps every clue and obeys every relation."""
+        """Return (N,) bool: whether answers (N, S) keep every clue and satisfy every relation (N, M, 1 + C + P)."""
         return self._kept(questions, answers).all(1) & holds(self.structure, relations, self._values(answers))
 
     def _kept(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """(N, S) bool: the cell is absent, keeps its clue, or holds a value that needs no clue."""
+        """Return (N, S) bool: the cell is absent, keeps its clue, or is open and has a value that an open cell may."""
         free = np.isin(answers, self.open_tokens)
         return (questions == ABSENT) | ((questions == BLANK) & free) | ((questions == answers) & (answers >= FIRST))
 
@@ -309,15 +310,13 @@ class Declared(Puzzle):
         return self.value(tokens.astype(np.int64) - FIRST + self.lowest)
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The first cell or relation that an answer breaks."""
+        """Describe the first clue or relation that an answer violates; None: there is none."""
         kept = self._kept(question[None], answer[None])[0]
         if not kept.all():
             cell = int(kept.argmin())
-            told = [
-                repr(self.characters[t]) if t < self.vocab_size else f"token {t}"
-                for t in (answer[cell], question[cell])
-            ]
-            return f"the answer has {told[0]} at {self.place(cell)}, where the question has {told[1]}"
+            two = answer[cell], question[cell]
+            has, had = (repr(self.characters[t]) if t < self.vocab_size else f"token {t}" for t in two)
+            return f"the answer has {has} at {self.place(cell)}, where the question has {had}"
         values = self._values(answer)
         for relation, numbers, cells in self.constraints_of(relations):
             if not evaluate(relation.rule, values[cells], np.array(numbers, np.int64)):
@@ -325,22 +324,22 @@ class Declared(Puzzle):
                 clues = "".join(f" {number}" for number in numbers)
                 name, where = relation.name.removesuffix(IN_GROUPS), ", ".join(map(self.place, cells))
                 if relation.rule[0] in GRAPHS:
-                    return f"{name.removeprefix('unseen_')} is broken"
-                return f"{name}{clues} is broken by {held} at {where}"
+                    return f"{name.removeprefix('unseen_')} is violated"
+                return f"{name}{clues} is violated by {held} at {where}"
         return None
 
     def constraints_of(self, relations: np.ndarray | None) -> list[Any]:
-        """(relation, clue numbers, cells) of the set's own instances, then of a puzzle's (M, 1 + C + P)."""
+        """Return (relation, clue numbers, cells) of the instances of the set, then of one puzzle (M, 1 + C + P)."""
         always = [(relation, (), list(cells)) for relation in self.structure.relations for cells in relation.instances]
         return [*always, *listed(self.structure, relations)]
 
-    def own(self, relations: np.ndarray | None) -> list[Instance]:
-        """The instances of one puzzle (M, 1 + C + P), constants on the right of comparisons as clue numbers."""
-        own = listed(self.structure, relations)
-        return [Instance(r.rule, tuple(cells), numbers, r.places, r.seen).unfolded for r, numbers, cells in own]
+    def instances_of(self, relations: np.ndarray | None) -> list[Instance]:
+        """Return the instances of one puzzle (M, 1 + C + P); the right constants of comparisons are clue numbers."""
+        each = listed(self.structure, relations)
+        return [Instance(r.rule, tuple(cells), numbers, r.places, r.seen).unfolded for r, numbers, cells in each]
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
-        """The first broken rule, or that the question has another solution."""
+        """Describe the first violated rule, or say that the question has another solution; None: neither."""
         if broken := self.mistake(question, answer, relations):
             return broken
         if not self.unique or self._only(question, answer, relations):
@@ -353,125 +352,125 @@ class Declared(Puzzle):
         return solver.answer(max_deterministic_time=1e6) is None
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray]:
-        """How many solutions CP-SAT finds, 2 for more, and one of them."""
-        found = self.solver(question, relations).answer(max_deterministic_time=1e6)
-        if found is None:
+        """Return the number of solutions by CP-SAT (0, 1, or 2 for more), and one of them."""
+        values = self.solver(question, relations).answer(max_deterministic_time=1e6)
+        if values is None:
             return 0, question
-        answer = np.where(question == BLANK, found - self.lowest + FIRST, question).astype(np.uint8)
+        answer = np.where(question == BLANK, values - self.lowest + FIRST, question).astype(np.uint8)
         return 1 if self._only(question, answer, relations) else 2, answer
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
-        """Statistics (N,) by name."""
+        """Return statistics (N,) by name."""
         return {"clues in cells": (questions >= FIRST).sum(1)}
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) uint64, equal for the same clues and relations, values renamed where they are interchangeable."""
-        found, renamed = [], self.open_tokens if self.interchangeable else ()
+        """Return (N,) uint64, equal for equal clues and relations, up to a renaming of interchangeable values."""
+        hashes, renamed = [], self.open_tokens if self.interchangeable else ()
         for n, question in enumerate(questions):
-            own = listed(self.structure, None if relations is None else relations[n])
-            told = [(r.name, numbers, tuple(cells if r.places else sorted(cells))) for r, numbers, cells in own]
-            found.append(signature(question, told, renamed))
-        return np.array(found, np.uint64)
+            every = listed(self.structure, None if relations is None else relations[n])
+            instances = [(r.name, numbers, tuple(cells if r.places else sorted(cells))) for r, numbers, cells in every]
+            hashes.append(signature(question, instances, renamed))
+        return np.array(hashes, np.uint64)
 
     def notes(self, labels: Mapping[str, np.ndarray]) -> list[str]:
-        """How many answers of each other split are answers of train, however interchangeable values are named."""
+        """Return a note for each split with answers that also occur in train, up to a renaming of the values."""
         renamed = self.open_tokens if self.interchangeable else ()
         keys = {name: [signature(each, (), renamed) for each in answers] for name, answers in labels.items()}
-        train, told = {*keys.pop("train", ())}, " up to a renaming of the values" if renamed else ""
-        found = {name: sum(key in train for key in own) for name, own in keys.items()}
+        train, renaming = {*keys.pop("train", ())}, " up to a renaming of the values" if renamed else ""
+        repeated = {name: sum(key in train for key in hashes) for name, hashes in keys.items()}
         return [
-            f"{known:,} of {len(keys[name]):,} answers of {name} are answers of train, too, which has {len(train):,} "
-            f"different ones{told}"
-            for name, known in found.items()
-            if known
+            f"{count:,} of {len(keys[name]):,} answers of {name} are also answers of train, which has {len(train):,} "
+            f"different ones{renaming}"
+            for name, count in repeated.items()
+            if count
         ]
 
     # -- text
 
     def of_constraints(self, constraints: Any, absent: np.ndarray | None = None) -> Typed:
-        """Tokens (S,) and relations (M, 1 + C + P) of the question that constraints over `cells` state."""
-        givens, own = self.read(constraints)
+        """Return the tokens (S,) and relations (M, 1 + C + P) of a question stated as constraints over `cells`."""
+        givens, instances = self.read(constraints)
         tokens = np.full(self.seq_len, BLANK, np.uint8)
         if absent is not None:
             tokens[absent.ravel()] = ABSENT
         for cell, value in givens.items():
             tokens[cell] = value - self.lowest + FIRST
-        table = rows(self.structure.relations, [own])
+        table = rows(self.structure.relations, [instances])
         return tokens, None if table is None else table[0]
 
     @property
     def typed_as(self) -> dict[str, int]:
-        """The token of each character; a space is none, but stands between cells."""
+        """Return the token of each character but the space, which separates cells."""
         return {character: token for token, character in enumerate(self.characters) if token != ABSENT}
 
     def _tokens(self, board: str) -> np.ndarray:
-        """(S,): a typed board; cells that drawings do not show are open."""
+        """Return the tokens (S,) of a typed board; cells that drawings do not show are open."""
         tokens = np.full(self.seq_len, BLANK, np.uint8)
         shown = self.on_board(tokens)  # a view
         shown[:] = super().parse(board).reshape(shown.shape)
         return tokens
 
     def clues(self, board: str) -> list[Any]:
-        """The constraints that a board's characters state, cell by cell; spaces and line ends are passed over."""
+        """Return the clues of a typed board as constraints; spaces and line ends are ignored."""
         tokens = self._tokens(board)
         cells, lowest = self.cells.flat, self.lowest - FIRST
         return [cells[cell] == int(tokens[cell]) + lowest for cell in np.flatnonzero(tokens >= FIRST)]
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
-        """The grid as text, a map of the regions that relations hold, and a line for every other instance."""
+        """Draw the grid, a map of the regions of relations, and a line for every other instance."""
         every = listed(self.structure, relations)
-        own = [(r, numbers, tuple(cells if r.places else sorted(cells))) for r, numbers, cells in every]
-        mapped, letters = self._regions(own)
+        instances = [(r, numbers, tuple(cells if r.places else sorted(cells))) for r, numbers, cells in every]
+        mapped, letters = self._regions(instances)
         marked = self.on_board(shapes.lettered(letters, self.seq_len))
         lines = ["", *map("".join, marked), ""] if letters else []
         for name in mapped:
-            of_regions = ((letters[cells], *numbers) for r, numbers, cells in own if r.name == name)
+            of_regions = ((letters[cells], *numbers) for r, numbers, cells in instances if r.name == name)
             lines.append(f"{name}: {' '.join('='.join(map(str, each)) for each in of_regions)}")
-        others = ((" ".join(map(str, (r.name, *n))), c) for r, n, c in own if r.name not in mapped)
+        others = ((" ".join(map(str, (r.name, *n))), c) for r, n, c in instances if r.name not in mapped)
         lines += [f"{head}: {' '.join(map(str, cells))}" for head, cells in others]
         return "\n".join([super().draw(tokens), *lines])
 
-    def _regions(self, own: Sequence[Any]) -> tuple[list[str], dict[tuple[int, ...], str]]:
-        """The relations whose instances are connected regions apart from one another, and a letter for each region."""
+    def _regions(self, instances: Sequence[Any]) -> tuple[list[str], dict[tuple[int, ...], str]]:
+        """Return the relations whose instances are disjoint connected regions, and a letter for each region."""
         mapped, letters = list[str](), dict[tuple[int, ...], str]()
         shown, most = {*self.on_board(np.arange(self.seq_len)).ravel().tolist()}, self.grid[1]
-        for name in dict.fromkeys(r.name for r, _, _ in own if not r.places):
-            regions = [cells for r, _, cells in own if r.name == name]
+        for name in dict.fromkeys(r.name for r, _, _ in instances if not r.places):
+            regions = [cells for r, _, cells in instances if r.name == name]
             every = dict.fromkeys([*letters, *regions])
-            apart = len({*regions}) == len(regions) and sum(map(len, every)) == len(set().union(*every))
+            disjoint = len({*regions}) == len(regions) and sum(map(len, every)) == len(set().union(*every))
             whole = all(shapes.connected({*cells}, self.grid) for cells in regions)
             across = any(len({c // most for c in cells}) > 1 < len({c % most for c in cells}) for cells in regions)
-            if apart and whole and across and shown.issuperset(set().union(*regions)):
+            if disjoint and whole and across and shown.issuperset(set().union(*regions)):
                 mapped.append(name)
                 letters = dict(zip(every, shapes.LETTERS, strict=False))
         return mapped, letters
 
     def typed(self, text: str) -> Typed:
-        """Tokens (S,) and relations (M, 1 + C + P) of a typed puzzle."""
+        """Return the tokens (S,) and relations (M, 1 + C + P) of a typed puzzle."""
         lines, rows_shown = text.split("\n"), (self.board or self.grid)[0]
-        told = [line for line in lines if ":" in line]
+        stated = [line for line in lines if ":" in line]
         board = [line for line in lines if ":" not in line and line.strip()]
         regions = dict[str, list[int]]()
-        if re.search(r":[ \t]*[^\W\d]", text):  # a letter where a cell's number would stand
+        if re.search(r":[ \t]*[^\W\d]", text):  # a letter in place of a cell's number
             cells = self.on_board(np.arange(self.seq_len))
             read = shapes.read_letters(board[-rows_shown:], cells.shape)
-            board, regions = board[:-rows_shown], {name: cells.flat[own].tolist() for name, own in read.items()}
-        table = rows(self.structure.relations, [[each for line in told for each in self._typed(line, regions)]])
+            board, regions = board[:-rows_shown], {name: cells.flat[shown].tolist() for name, shown in read.items()}
+        table = rows(self.structure.relations, [[each for line in stated for each in self._typed(line, regions)]])
         return self._tokens("\n".join(board)), None if table is None else table[0]
 
     def _typed(self, line: str, regions: Mapping[str, list[int]]) -> list[Instance]:
-        """The instances of a line: `NAME NUMBER: CELL CELL`, or `NAME: A=NUMBER B` over regions of the map."""
+        """Parse the instances of a line: `NAME NUMBER: CELL CELL`, or `NAME: A=NUMBER B` over regions of the map."""
         head, _, tail = line.partition(":")
         name, *numbers = head.split() or [""]
         known = {relation.name: relation for relation in self.structure.relations}
         if (relation := known.get(name)) is None:
-            raise DatasetError(f"{line!r}: no relation {name}; this set has {', '.join(known) or 'none'}")
+            raise DatasetError(f"{line!r}: there is no relation {name}; this set has {', '.join(known) or 'none'}")
         words = [word.partition("=") for word in tail.split()]
-        found = [([*filter(None, [number])], regions[letter]) for letter, _, number in words if letter in regions]
-        if not found or numbers or len(found) < len(words):
-            found = [(numbers, [whole(word, "number of a cell") for word in tail.split()])]
+        parsed = [([*filter(None, [number])], regions[letter]) for letter, _, number in words if letter in regions]
+        if not parsed or numbers or len(parsed) < len(words):
+            parsed = [(numbers, [whole(word, "number of a cell") for word in tail.split()])]
         instances = []
-        for numbers, cells in found:
+        for numbers, cells in parsed:
             clues, fewest = tuple(whole(word, "number") for word in numbers), int(relation.rule[-1] == "n")
             if not (relation.fits(cells, self.seq_len) and fewest <= len(clues) <= relation.clues):
                 form = f"{name}{' NUMBER' * relation.clues}: CELL CELL…"
@@ -480,21 +479,21 @@ class Declared(Puzzle):
         return instances
 
     def parse(self, text: str) -> np.ndarray:
-        """The tokens (S,) of a typed puzzle."""
+        """Return the tokens (S,) of a typed puzzle."""
         return self.typed(text)[0]
 
 
-def signature(question: np.ndarray, own: Iterable[Any], renamed: Sequence[int]) -> int:
-    """A number of the clues in cells (S,) and of other instances; the same when these tokens are renamed."""
+def signature(question: np.ndarray, instances: Iterable[Any], renamed: Sequence[int]) -> int:
+    """Return a hash of the clues in cells (S,) and other instances that does not change if these tokens are renamed."""
     tokens = question.tolist()
     order = dict(zip(dict.fromkeys(t for t in tokens if t in renamed), renamed, strict=False))
     tokens = [order.get(token, token) for token in tokens]
-    text = repr((tokens, sorted(own))).encode()
+    text = repr((tokens, sorted(instances))).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
 def whole(word: str, what: str) -> int:
-    """The whole number that a word is."""
+    """Parse a whole number; `what` names it in errors."""
     if not re.fullmatch("[0-9]{1,9}", word):
-        raise DatasetError(f"{word!r} is no {what}; type a whole number")
+        raise DatasetError(f"{word!r} is not a {what}; type a whole number")
     return int(word)

@@ -1,4 +1,4 @@
-"""Relations of a set: gathered from the constraints of its puzzles, and checked with numpy."""
+"""Gathers the relations of a set from the constraints of its puzzles, and checks them with numpy."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ IN_GROUPS = "_in_groups"  # ends the name of a relation that networks read as gr
 
 
 def gather(always: Sequence[Instance], drawn: Sequence[Sequence[Instance]]) -> tuple[Relation, ...]:
-    """The relations of a set: `always` holds for every puzzle, each list of `drawn` for one.
+    """Return the relations of a set: `always` holds for every puzzle, each list of `drawn` for one.
 
-    A clue number that never varies becomes a part of the rule.
+    A clue number that is the same in all puzzles becomes a part of the rule.
     """
     every = [each for puzzle in drawn for each in puzzle]
     numbers: dict[Any, set[tuple[int, ...]]] = {}
     for each in every:
         numbers.setdefault(each.kind, set()).add(each.numbers)
     varies = [each if each.rule[-1] != "n" or len(numbers[each.kind]) > 1 else each.folded for each in every]
-    shared: dict[Any, dict[tuple[int, ...], None]] = {}  # cells of the instances of every puzzle
+    shared: dict[Any, dict[tuple[int, ...], None]] = {}  # cells of the instances that all puzzles share
     for each in always:
         shared.setdefault(each.folded.kind, {})[each.cells] = None
-    found: dict[Any, list[Instance]] = {}
+    by_kind: dict[Any, list[Instance]] = {}
     for each in (*(one.folded for one in always), *varies):
-        found.setdefault(each.kind, []).append(each)
+        by_kind.setdefault(each.kind, []).append(each)
     relations: dict[str, Relation] = {}
-    for kind, some in found.items():
+    for kind, some in by_kind.items():
         rule, places, seen = some[0].rule, some[0].places, some[0].seen
         highest = max((number for each in some for number in each.numbers), default=0)
         if highest > MOST:
-            raise DatasetError(f"a clue of {named(rule)} is {highest}; {MOST} is the largest kept")
+            raise DatasetError(f"a clue of {named(rule)} is {highest}; the maximum is {MOST}")
         base = ("" if seen else "unseen_") + named(rule)
         name = next(name for name in (base, *(f"{base}_{n}" for n in range(2, MOST))) if name not in relations)
         clues, instances = max(len(each.numbers) for each in some), tuple(shared.get(kind, ()))
@@ -50,18 +50,18 @@ def gather(always: Sequence[Instance], drawn: Sequence[Sequence[Instance]]) -> t
 def partitioned(
     relations: Sequence[Relation], drawn: Sequence[Sequence[Instance]], cells: int, units: Mapping[str, tuple[int, ...]]
 ) -> tuple[dict[str, tuple[int, ...]], tuple[Relation, ...]]:
-    """(groups, relations): all-different instances that fill the board, as rows do, become partitions of its cells.
+    """Turn all-different instances that cover the board, such as rows, into groups; returns (groups, relations).
 
-    drawn: the instances of each puzzle, which stay what they are. units: partitions that have a name of their own, such
-    as rows, so that the weights of one puzzle serve another. Networks read a partition faster than its instances,
-    and tell rows from columns. Rules go on to read the instances, from a relation that networks do not see.
+    A group is a partition of the cells: networks compute it faster than instances, and have weights for each group.
+    drawn: the instances of each puzzle; they are not changed. units: partitions with standard names, such as rows, by
+    which puzzles share weights. The instances stay in a relation with `seen=False`, which the check of answers uses.
     """
     groups: dict[str, tuple[int, ...]] = {}
-    found: list[Relation] = []
-    own = any(each.rule == DIFFERENT for puzzle in drawn for each in puzzle)
+    kept: list[Relation] = []
+    varies = any(each.rule == DIFFERENT for puzzle in drawn for each in puzzle)
     for relation in relations:
         if relation.rule != DIFFERENT or not relation.seen:
-            found.append(relation)
+            kept.append(relation)
             continue
         left, filling = list(relation.instances), []
         while part := _filling(left, cells):
@@ -72,39 +72,39 @@ def partitioned(
             known = (name for name, unit in units.items() if _same(unit, partition))
             name = next(known, f"{relation.name}_{len(groups) + 1}")
             groups[name] = units.get(name, partition)
-        if left or own or not filling:
-            found.append(relation.model_copy(update={"instances": tuple(left)}))
+        if left or varies or not filling:
+            kept.append(relation.model_copy(update={"instances": tuple(left)}))
         if filling:
             hidden = {"name": f"{relation.name}{IN_GROUPS}", "instances": tuple(filling), "seen": False}
-            found.append(relation.model_copy(update={**hidden, "clues": 0, "highest": 0}))
-    return groups, tuple(found)
+            kept.append(relation.model_copy(update={**hidden, "clues": 0, "highest": 0}))
+    return groups, tuple(kept)
 
 
 def _same(one: Sequence[int], other: Sequence[int]) -> bool:
-    """Do two partitions hold the same groups, however numbered?"""
+    """Return whether two partitions are equal up to the numbers of their groups."""
     return len({*one}) == len({*other}) == len({*zip(one, other, strict=True)})
 
 
 def _filling(instances: Sequence[tuple[int, ...]], cells: int) -> list[tuple[int, ...]]:
-    """The first instances, in order and apart from one another, that hold every cell once; none: they do not."""
+    """Return the first disjoint instances, in order, if they cover all cells, else an empty list."""
     part: list[tuple[int, ...]] = []
-    held: set[int] = set()
+    covered: set[int] = set()
     for each in instances:
-        if held.isdisjoint(each):
+        if covered.isdisjoint(each):
             part.append(each)
-            held |= set(each)
-    return part if len(held) == cells else []
+            covered |= set(each)
+    return part if len(covered) == cells else []
 
 
 def rows(relations: Sequence[Relation], puzzles: Sequence[Iterable[Instance]]) -> np.ndarray | None:
-    """Instances of N puzzles as an array (N, M, 1 + C + P) int16; None where every puzzle has the same."""
+    """Return the instances of N puzzles as an array (N, M, 1 + C + P) int16, None if there are only shared ones."""
     clues = max((relation.clues for relation in relations), default=0)
-    found = [[_row(relations, clues, instance) for instance in instances] for instances in puzzles]
-    if not any(found) and all(relation.instances for relation in relations):
+    lines = [[_row(relations, clues, instance) for instance in instances] for instances in puzzles]
+    if not any(lines) and all(relation.instances for relation in relations):
         return None
-    width = max((len(row) for each in found for row in each), default=2 + clues)
-    table = np.full((len(found), max(1, *map(len, found)), width), -1, np.int16)
-    for number, each in enumerate(found):
+    width = max((len(row) for each in lines for row in each), default=2 + clues)
+    table = np.full((len(lines), max(1, *map(len, lines)), width), -1, np.int16)
+    for number, each in enumerate(lines):
         for place, row in enumerate(each):
             table[number, place, : len(row)] = row
     return table
@@ -115,29 +115,29 @@ def _row(relations: Sequence[Relation], clues: int, instance: Instance) -> list[
         if (relation.places, relation.seen) != (instance.places, instance.seen):
             continue
         if relation.rule == instance.rule:
-            given = instance.numbers
-            if len(given) <= relation.clues and max(given, default=0) <= relation.highest:
-                return [number, *given, *[-1] * (clues - len(given)), *instance.cells]
+            numbers = instance.numbers
+            if len(numbers) <= relation.clues and max(numbers, default=0) <= relation.highest:
+                return [number, *numbers, *[-1] * (clues - len(numbers)), *instance.cells]
             largest = f"at most {relation.clues} numbers from 0 to {relation.highest}"
-            raise DatasetError(f"{relation.name} {' '.join(map(str, given))}: the clues of this set are {largest}")
+            raise DatasetError(f"{relation.name} {' '.join(map(str, numbers))}: the clues of this set are {largest}")
         if relation.rule == instance.folded.rule:
             return [number, *[-1] * clues, *instance.cells]
     known = ", ".join(relation.name for relation in relations) or "none"
-    raise DatasetError(f"no relation of this set holds {named(instance.folded.rule)}; it has {known}")
+    raise DatasetError(f"{named(instance.folded.rule)} is not a relation of this set; it has {known}")
 
 
 def listed(structure: Structure, table: np.ndarray | None) -> Iterator[tuple[Relation, tuple[int, ...], list[int]]]:
-    """(relation, clue numbers, cells) of every row (M, 1 + C + P) of one puzzle."""
+    """Yield (relation, clue numbers, cells) of each row (M, 1 + C + P) of one puzzle."""
     clues = structure.clues
     for number, *rest in [] if table is None else table[table[:, 0] >= 0].tolist():
-        given = tuple(clue for clue in rest[:clues] if clue >= 0)
-        yield structure.relations[number], given, [cell for cell in rest[clues:] if cell >= 0]
+        numbers = tuple(clue for clue in rest[:clues] if clue >= 0)
+        yield structure.relations[number], numbers, [cell for cell in rest[clues:] if cell >= 0]
 
 
 def holds(structure: Structure, table: np.ndarray | None, values: np.ndarray) -> np.ndarray:
-    """Whether the values (N, S) of N answers obey every relation; table: rows (N, M, 1 + C + P)."""
+    """Return whether the values (N, S) of N answers satisfy every relation; table: rows (N, M, 1 + C + P)."""
     if table is None and (drawn := [each.name for each in structure.relations if not each.instances]):
-        raise ValueError(f"{', '.join(drawn)}: the instances of each puzzle are needed; hand in `relations`")
+        raise ValueError(f"{', '.join(drawn)}: the instances of each puzzle are needed; pass `relations`")
     right, clues = np.ones(len(values), bool), structure.clues
     for number, relation in enumerate(structure.relations):
         for size in {len(cells) for cells in relation.instances}:
@@ -146,10 +146,10 @@ def holds(structure: Structure, table: np.ndarray | None, values: np.ndarray) ->
         if table is None:
             continue
         puzzle, place = np.nonzero(table[..., 0] == number)
-        own = table[puzzle, place]
-        sizes = (own[:, 1 + clues :] >= 0).sum(1)
+        instances = table[puzzle, place]
+        sizes = (instances[:, 1 + clues :] >= 0).sum(1)
         for size in np.unique(sizes):
-            chosen, owner = own[sizes == size], puzzle[sizes == size]
+            chosen, owner = instances[sizes == size], puzzle[sizes == size]
             cells = chosen[:, 1 + clues : 1 + clues + size]
             right[owner[~evaluate(relation.rule, values[owner[:, None], cells], chosen[:, 1 : 1 + clues])]] = False
     return right

@@ -1,12 +1,12 @@
-"""A constraint as data: nested lists that JSON keeps, evaluated with numpy or turned into a CPMpy constraint.
+"""Rules: constraints as nested lists for JSON, evaluated by numpy or converted to CPMpy constraints.
 
-A rule is [operator, part, ...]. A part is a rule, a whole number, "n" (the clue number of the instance), and one of:
+A rule is [operator, part, ...]. A part is a rule, a whole number, "n" (the clue number of the instance), or one of:
 
-    "x"             the cells of an unordered instance, however many: ["==", ["sum", "x"], "n"]
+    "x"             all cells of an unordered instance: ["==", ["sum", "x"], "n"]
     "x0", "x1", …   the places of an ordered instance: ["<", "x0", "x1"]
 
-Beside these stand ["in", part, [numbers]], ["runs"] (a nonogram's line), and over a board of ordered cells, where a
-part over "x0" marks each, ["connected", [rows, columns], part] and ["one_loop", [rows, columns], part] (graphs.py).
+Other rules are ["in", part, [numbers]], ["runs"] (a nonogram's line) and, over a board of ordered cells, each marked
+by a part over "x0", ["connected", [rows, columns], part] and ["one_loop", [rows, columns], part] (graphs.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MIRRORED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 class _Cpmpy:
-    """CPMpy, imported at the first use: sets are read and checked without it."""
+    """Imports CPMpy at its first use; sets are read and checked without it."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -76,7 +76,7 @@ PLAIN: dict[str, Callable[..., Any]] = {
 
 
 def evaluate(rule: Rule, values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Whether a rule holds for the cells' values (..., k) and clue numbers (..., C), -1 for none: (...) bool."""
+    """Return (...) bool: whether a rule holds for cell values (..., k) and clue numbers (..., C), -1 for none."""
     if rule == ["runs"]:
         return _has_runs(values, numbers)
 
@@ -94,7 +94,7 @@ def evaluate(rule: Rule, values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def amount(part: Rule, values: np.ndarray) -> np.ndarray:
-    """The value of a part over cells (..., k), such as a sum: (...)."""
+    """Return the value (...) of a part, such as a sum, over cells (..., k)."""
     cells = [values[..., place] for place in range(values.shape[-1])]
 
     def symmetric(name: str, parts: list[Any]) -> Any:
@@ -104,7 +104,7 @@ def amount(part: Rule, values: np.ndarray) -> np.ndarray:
 
 
 def constraint(rule: Rule, cells: list[Any], numbers: tuple[int, ...]) -> Any:
-    """The CPMpy constraint of a rule over variables."""
+    """Return the CPMpy constraint of a rule over variables."""
     if rule == ["runs"]:
         return _automaton(cells, [number for number in numbers if number >= 0])
     number = numbers[0] if numbers else None
@@ -121,7 +121,7 @@ def _applied(
     symmetric: Callable[[str, list[Any]], Any],
     among: Callable[[Any, list[int]], Any],
 ) -> Any:
-    """A rule over cells: arrays of values, or variables."""
+    """Apply a rule to cells: arrays of values, or variables."""
 
     def value(part: Rule, names: Mapping[str, Any]) -> Any:
         if isinstance(part, int):
@@ -133,20 +133,20 @@ def _applied(
             return among(value(parts[0], names), parts[1])
         if name in SYMMETRIC and len(parts) == 1 and _spread(parts[0]):
             return symmetric(name, [value(parts[0], {**names, "x": cell}) for cell in cells])
-        found = [value(each, names) for each in parts]
-        return PLAIN[name](*found) if name in PLAIN else symmetric(name, found)
+        operands = [value(each, names) for each in parts]
+        return PLAIN[name](*operands) if name in PLAIN else symmetric(name, operands)
 
     return value(rule, {f"x{place}": cell for place, cell in enumerate(cells)} | {"n": number})
 
 
 def _spread(part: Rule) -> bool:
-    """Whether a part stands for one of every cell."""
+    """Return whether a part over "x" is repeated for every cell."""
     inner = isinstance(part, list) and (part[0] not in SYMMETRIC or len(part) > 2)  # of one cell
     return part == "x" or (inner and any(map(_spread, part[1:])))
 
 
 def _has_runs(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Whether the runs of ones, from first to last, have the lengths `numbers`."""
+    """Return whether the runs of ones, from first to last, have the lengths `numbers`."""
     numbers = np.concatenate([numbers, np.full((*numbers.shape[:-1], 1), -1)], -1)
     filled = values == 1
     before = np.concatenate([np.zeros_like(filled[..., :1]), filled[..., :-1]], -1)
@@ -156,7 +156,7 @@ def _has_runs(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def _automaton(cells: list[Any], lengths: list[int]) -> Any:
-    """Regular: any zeros, the first run, a zero or more, the second run, …, any zeros."""
+    """Return a regular constraint: any zeros, the first run, at least one zero, the second run, …, any zeros."""
     steps, state = [(0, 0, 0)], 0
     for index, length in enumerate(lengths):
         if index:
@@ -171,15 +171,15 @@ def _automaton(cells: list[Any], lengths: list[int]) -> Any:
 
 
 def check(rule: Rule, name: str, places: int) -> None:
-    """Refuse a rule of an edited file."""
+    """Raise DatasetError if a rule cannot be evaluated."""
     try:
         evaluate(rule, np.zeros((1, places or 2), int), np.zeros((1, 1), int))
     except Exception:
-        raise DatasetError(f"relation {name}: no rule is {rule!r:.60}; regenerate the set") from None
+        raise DatasetError(f"relation {name}: {rule!r:.60} is not a rule; regenerate the set") from None
 
 
 def renamable(rule: Rule) -> bool:
-    """Whether a rule only compares cells with one another, so that it keeps its truth when values are renamed."""
+    """Return whether a rule only compares cells for equality, so that renamed values satisfy it, too."""
     name, *parts = rule if isinstance(rule, list) else [rule]
     bare = [part for part in parts if isinstance(part, str) and part != "n"]
     if bare and len(bare) == len(parts) and name in ("alldifferent", "allequal", "==", "!="):
@@ -190,7 +190,7 @@ def renamable(rule: Rule) -> bool:
 
 
 def named(rule: Rule) -> str:
-    """A short name of a rule: "sum_eq" of ["==", ["sum", "x"], "n"]; a constant on the right is part of it."""
+    """Return a short name of a rule: "sum_eq" of ["==", ["sum", "x"], "n"]; it includes a constant on the right."""
     words = _words(rule)
     if rule[0] in MIRRORED:
         _, left, right = rule

@@ -1,4 +1,4 @@
-"""One puzzle as a CP-SAT model: random solutions, other solutions, and the clues that leave only one."""
+"""One puzzle as a CP-SAT model that returns solutions, random solutions, and solutions other than a known one."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from datasets_gen.extensions.declared import graphs
 from datasets_gen.extensions.declared.linear import ANY
 from datasets_gen.extensions.declared.rules import constraint, cp
 
-LIGHT = {"symmetry_level": 0, "linearization_level": 0, "cp_model_presolve": False}  # a model is asked dozens of times
-PATIENCE = 10.0  # deterministic seconds of CP-SAT until a question of the generator counts as too hard
+LIGHT = {"symmetry_level": 0, "linearization_level": 0, "cp_model_presolve": False}  # for models solved many times
+PATIENCE = 10.0  # limit of a call of CP-SAT, in deterministic seconds
 
 
 class NoPuzzle(Exception):
-    """One random puzzle cannot be used, and why not, of several: the generator draws another."""
+    """A random puzzle cannot be used; the text says why, as a verb phrase. The generator draws another one."""
 
 
 class TooHard(NoPuzzle):
-    """CP-SAT gave no answer within `PATIENCE`."""
+    """CP-SAT did not finish within `PATIENCE`."""
 
 
 class Solver:
-    """CP-SAT over S integer variables; one worker and fixed seeds, so the same questions have the same answers.
+    """CP-SAT over S integer variables, deterministic: one worker and fixed seeds.
 
-    domains: the values that each cell may take. optional: constraints that hold only while they are asked for.
-    whole: rules over a whole board with their cells, of `graphs`, which are enforced by clauses.
+    domains: the possible values of each cell. optional: constraints that `restrict` switches on and off.
+    whole: rules of `graphs` over a whole board with their cells; clauses enforce them.
     """
 
     def __init__(
@@ -40,9 +40,9 @@ class Solver:
     ) -> None:
         switches = [cp.boolvar() for _ in optional]
         asked = [switch.implies(each) for switch, each in zip(switches, optional, strict=True)]
-        marks = [cp.boolvar(shape=len(own)) for _, own in whole]
-        for marked, ((name, shape, part), own) in zip(marks, whole, strict=True):
-            always = [*always, *(mark == constraint(part, [cell], ()) for mark, cell in zip(marked, own, strict=True))]
+        marks = [cp.boolvar(shape=len(some)) for _, some in whole]
+        for marked, ((name, shape, part), some) in zip(marks, whole, strict=True):
+            always = [*always, *(mark == constraint(part, [cell], ()) for mark, cell in zip(marked, some, strict=True))]
             always += graphs.local(name, shape, marked)
         translated = cp.SolverLookup.get("ortools", cp.Model([*always, *asked]))
         self._whole = [
@@ -55,7 +55,7 @@ class Solver:
         _split_equalities(self._model.proto.constraints)
         for cell, values in zip(self._cells, domains, strict=True):
             self._allow(cell, values)
-        self.branches = 0  # of the last question
+        self.branches = 0  # of the last call
 
     def _allow(self, variable: int, values: Sequence[int]) -> None:
         """Restrict a variable to ascending values."""
@@ -70,7 +70,7 @@ class Solver:
         domain.extend(ranges)
 
     def answer(self, **settings: Any) -> np.ndarray | None:
-        """A solution (S,), None where there is none."""
+        """Return a solution (S,), None if there is none; raises TooHard."""
         from ortools.sat.python import cp_model
 
         solver = cp_model.CpSolver()
@@ -83,23 +83,23 @@ class Solver:
             if status == cp_model.INFEASIBLE:
                 return None
             if status == cp_model.UNKNOWN:
-                raise TooHard("take CP-SAT too long: make the puzzle smaller, or show more")
-            found = solver.response_proto.solution
-            if not self._cut(found):
-                return np.array([found[cell] for cell in self._cells])
+                raise TooHard("exceed the time limit of CP-SAT: make the puzzle smaller, or show more")
+            solution = solver.response_proto.solution
+            if not self._cut(solution):
+                return np.array([solution[cell] for cell in self._cells])
 
-    def _cut(self, found: Sequence[int]) -> bool:
-        """Forbid a solution that breaks a constraint over a whole board, and its like, from now on."""
-        broken = False
+    def _cut(self, solution: Sequence[int]) -> bool:
+        """Add the clauses of `whole` that a solution violates; returns whether there are any."""
+        violated = False
         for name, shape, marks in self._whole:
             literals = [self._model.get_bool_var_from_proto_index(mark) for mark in marks]
-            for pair, border in graphs.cuts(name, shape, [bool(found[mark]) for mark in marks]):
-                broken = True
+            for pair, border in graphs.cuts(name, shape, [bool(solution[mark]) for mark in marks]):
+                violated = True
                 self._model.add_bool_or([*(~literals[cell] for cell in pair), *(literals[c] for c in sorted(border))])
-        return broken
+        return violated
 
     def random(self, rng: np.random.Generator) -> np.ndarray | None:
-        """A random solution (S,): a search that follows random hints; None: there is none."""
+        """Return a random solution (S,), by a search that follows random hints; None if there is none."""
         from ortools.sat.python import cp_model
 
         self._model.clear_hints()
@@ -111,9 +111,9 @@ class Solver:
         return self.answer(search_branching=cp_model.HINT_SEARCH, cp_model_presolve=False)
 
     def exclude(self, answer: np.ndarray, cells: Sequence[int]) -> None:
-        """Ask for another solution from now on: one that differs from `answer` in one of these cells.
+        """Require that solutions differ from `answer` in one of these cells, until `include`.
 
-        The search begins near `answer`: most other solutions share most of its values.
+        The search begins near `answer`, because most other solutions share most of its values.
         """
         model = self._model
         model.clear_hints()
@@ -128,14 +128,14 @@ class Solver:
         self._allow(self._anything, [0])
 
     def include(self) -> None:
-        """Ask for any solution again."""
+        """Allow any solution again."""
         self._model.clear_hints()
         self._allow(self._anything, [1])
         for here in self._differs:
             self._allow(here, [0])
 
     def restrict(self, domains: Sequence[Sequence[int]], switched: Sequence[bool]) -> None:
-        """Give every cell its domain, and switch the optional constraints."""
+        """Set the domain of each cell, and switch the optional constraints."""
         for variable, values in zip(self._cells, domains, strict=True):
             self._allow(variable, values)
         for variable, on in zip(self._switches, switched, strict=True):
@@ -145,7 +145,7 @@ class Solver:
 def _split_equalities(constraints: Any) -> None:
     """Replace conditional equalities of two variables by two inequalities each.
 
-    OR-Tools 9.15 may ignore such an equality, and then aborts the process with "Infeasible solution!"
+    OR-Tools 9.15 may ignore such an equality and abort the process with "Infeasible solution!"
     (https://github.com/google/or-tools/issues/5003).
     """
     for equality in [each for each in constraints if each.has_linear() and each.enforcement_literal]:

@@ -47,9 +47,9 @@ def drawn(name):
         while made is None:
             with contextlib.suppress(NoPuzzle):
                 made = make(puzzle, rng)
-        relations = gather(puzzle.always_instances, [made.own])
+        relations = gather(puzzle.always_instances, [made.instances])
         puzzle = puzzle.of(puzzle.structure.model_copy(update={"relations": relations}))
-        DRAWN[name] = puzzle, made.question[None], made.answers, rows(relations, [made.own])
+        DRAWN[name] = puzzle, made.question[None], made.answers, rows(relations, [made.instances])
     return DRAWN[name]
 
 
@@ -167,18 +167,18 @@ WORDS = {
 }
 A, B = "x[0, 0] == x[0, 1]", "x[0, 1] == 2"
 FAULTS = [  # what is typed in place of something else, and what is said
-    ("ALWAYS", "x[0, 0] + x[0, 1] == 9", "no grid obeys `always`: after sum_eq_9 of cells (0, 1) none is left"),
-    ("FILL", "[x[0, 1] == 1]", "0 of 100 draws gave a new puzzle; 100 hand fill(…) clues that no grid obeys"),
+    ("ALWAYS", "x[0, 0] + x[0, 1] == 9", "no grid satisfies `always`: sum_eq_9 of cells (0, 1) excludes the last ones"),
+    ("FILL", "[x[0, 1] == 1]", "0 of 100 draws gave a new puzzle; 100 gave fill(…) clues that contradict `always`"),
     ("SHOWN", "", "0 of 100 draws gave a new puzzle; 100 have several solutions even with every clue"),
-    ("SHOWN", "shown=[x[0, 1] == 7]", "clue 7 of cell 1 is no value of mine: 123"),
-    ("SHOWN", "shown=[x[0, 1] == 1]", "the answer breaks the clue 1 of cell 1"),
-    ("SHOWN", "shown=[x[0, 1] + cp.intvar(0, 3) == 3]", "a variable of its own, which is no cell of the puzzle"),
-    ("SHOWN", "black=answer > 2", "a black cell needs a clue in `shown`, and the class the characters `black`"),
+    ("SHOWN", "shown=[x[0, 1] == 7]", "the clue 7 of cell 1 is not a value of mine; its values are 123"),
+    ("SHOWN", "shown=[x[0, 1] == 1]", "the answer violates the clue 1 of cell 1"),
+    ("SHOWN", "shown=[x[0, 1] + cp.intvar(0, 3) == 3]", "a further variable, which is not a cell of the puzzle"),
+    ("SHOWN", "black=answer > 2", "black cells need clues in `shown`, and the class needs `black`"),
     ("ANSWER", "answer[0, 1:]", "`answer` of Drawn has shape (2,); the grid is (1, 3)"),
     ("return Drawn(ANSWER, SHOWN)", "return answer", "`puzzle` returns ndarray; return Drawn(answer, …)"),
     ("ANSWER", "answer / nothing", "line 15: NameError: name 'nothing' is not defined"),
     *(
-        ("ALWAYS", each, "line 11: TypeError: Python decides `or`, `and`, `not`, `if`")
+        ("ALWAYS", each, "line 11: TypeError: Python evaluates `or`, `and`, `not`, `if`")
         for each in (f"({A}) or ({B})", f"({A}) and ({B})", f"not {A}", f"1 if {A} else {B}", "x[0, 0] < x[0, 1] < 3")
     ),
     ('"123"', '"122"', "values = '122'; a shape is (rows, columns), values are a text with a different character"),
@@ -186,9 +186,9 @@ FAULTS = [  # what is typed in place of something else, and what is said
     ("(1, 3)", "3", "grid = 3; a shape is"),
     ('"123"', '"123"; board = (2, 3)', "board = (2, 3); a shape is"),
     ('"123"', '"123"; black = "AB"', "black = 'AB'; a shape is"),
-    ('"123"', '"123"; interchangeable = True', "interchangeable = True, but lt can tell values apart; leave it out"),
+    ('"123"', '"123"; interchangeable = True', "interchangeable = True, but lt distinguishes values; leave it out"),
     ('name = "mine"', 'name = "sudoku"', "name = 'sudoku' belongs to a puzzle of the package"),
-    (OWN, "", "has 0 classes that derive from Declared; write one"),
+    (OWN, "", "has 0 subclasses of Declared; write one"),
     (OWN, "x = (", "line 1: SyntaxError: '(' was never closed"),
 ]
 
@@ -224,13 +224,13 @@ def test_what_was_found_is_kept_in_proportion_where_more_is_not_there(tmp_path, 
     path, out = own_file(tmp_path), tmp_path / "set"
     assert main([path, "--train", "30", "--test", "20", "--processes", "1", "--output-dir", str(out)]) == 0
     told = capsys.readouterr().err
-    assert re.search(r"note: .*mine.py: 6 of 40 draws gave a new puzzle; 34 were made before", told)
-    assert re.search(r"warning: .*: 6 of 1\d\d draws gave a new puzzle; .*; the set keeps what was found", told)
-    assert re.search(r"note: 2 of 2 answers of test are answers of train, too, which has 3 different", told)
+    assert re.search(r"note: .*mine.py: 6 of 40 draws gave a new puzzle; 34 equal earlier puzzles", told)
+    assert re.search(r"warning: .*: 6 of 1\d\d draws gave a new puzzle; .*; the set contains only these puzzles", told)
+    assert re.search(r"note: 2 of 2 answers of test are also answers of train, which has 3 different", told)
     counts = [len(read_split(out, name)[1].inputs) for name in ("train", "test")]
     assert counts == [4, 2]
     assert main(["verify", str(out)]) == 0
-    assert "answers of test are answers of train" in capsys.readouterr().err
+    assert "answers of test are also answers of train" in capsys.readouterr().err
 
 
 def test_a_file_of_ones_own_makes_a_set_that_says_how(tmp_path, capsys):
@@ -243,14 +243,14 @@ def test_a_file_of_ones_own_makes_a_set_that_says_how(tmp_path, capsys):
     assert list(metadata.structure.groups) == ["row"]  # all three cells
     assert not any(relation.seen for relation in metadata.structure.relations)
     assert main(["verify", str(tmp_path / "set")]) == 0
-    assert "note: networks do not read" not in capsys.readouterr().err  # a rule of all, and no clue
+    assert "note: networks do not see" not in capsys.readouterr().err  # a rule of all, and no clue
 
 
 def test_a_clue_that_networks_do_not_read_is_told(tmp_path, capsys):
     clue = "unseen(x[0, 0] + x[0, 1] == int(answer[0, :2].sum()))"
     path = own_file(tmp_path, SHOWN=f"shown=[{clue}], optional=[x[0, 0] == answer[0, 0]]")
     assert main([path, "--train", "3", "--test", "0", "--output-dir", str(tmp_path / "set")]) == 0
-    assert "note: networks do not read the clues sum_eq: unseen(…) hides them" in capsys.readouterr().err
+    assert "note: networks do not see the clues sum_eq, because of unseen(…)" in capsys.readouterr().err
 
 
 def test_without_cpmpy_there_is_one_clear_line(tmp_path, monkeypatch, capsys):
@@ -268,17 +268,17 @@ SIGNED = "\n\n".join(7 * [". . . . . . ."])
 TYPED = {
     "futoshiki": [
         ("1<2", "type 13 lines of at most 13 characters"),
-        (SIGNED.replace("\n\n", "\n ^\n", 1), "^ in line 2, column 2 stands between no two cells"),
+        (SIGNED.replace("\n\n", "\n ^\n", 1), "^ in line 2, column 2 is not between two cells"),
     ],
     "killer": [
         ("AAB", "type a board and a map of its regions, each of 6 lines of 6 cells"),
         (CAGED + "A=3 B=9 A=4", "type LETTER=SUM, once for each cage"),
-        (CAGED + "A=3 B=9.5", "'9.5' is no sum of cage B; type a whole number"),
+        (CAGED + "A=3 B=9.5", "'9.5' is not a sum of cage B; type a whole number"),
         (5 * "AAABBB\n" + "BAABBB\nA=3 B=9", "region B is in two places"),
     ],
     "nonogram": [
         (".......... 1\n.......... 2\ncolumns: 1", "2 rows and 1 columns; type 10 and 10"),
-        (LINES + 9 * "1, " + "1 0 2", "or 0 beside others"),
+        (LINES + 9 * "1, " + "1 0 2", "or 0 with others"),
     ],
     "colouring": [
         ("0-1 1-100", "'1-100': type NODE=R|G|B or NODE-NODE, nodes from 0 to 99"),
@@ -289,7 +289,7 @@ TYPED = {
     ],
     "light-up": [("5" + 99 * ".", "'5' in line 1 is not a cell of light-up")],
     "queens": [
-        (8 * "........\n" + "foo 3: 1 2", "no relation foo"),
+        (8 * "........\n" + "foo 3: 1 2", "there is no relation foo"),
         (8 * "........\n" + "sum_eq_1: 1 99", "type `sum_eq_1: CELL CELL…`, different cells from 0 to 63"),
     ],
 }
@@ -409,11 +409,11 @@ def test_codes_of_pencil_puzzle_bench(tmp_path):
 @pytest.mark.parametrize(
     ("suite", "entries", "told"),
     [
-        ("reasoning-gym", [gym("mini_sudoku", MINI), [1]], "line 2: no entry of reasoning-gym (Type"),
-        ("reasoning-gym", [gym("tsumego", [])], "holds nothing to read"),
+        ("reasoning-gym", [gym("mini_sudoku", MINI), [1]], "line 2 is not an entry of reasoning-gym (Type"),
+        ("reasoning-gym", [gym("tsumego", [])], "contains no such puzzle"),
         ("reasoning-gym", [ENTRY, {"metadata": {"puzzle": MINI}}], "line 2 does not state its kind; name it with --ta"),
         ("ppbench", [bench("sudoku", "zzzzg", 9, 9), bench("lightup", "zzzzg", 9, 9)], "--tasks: lightup, sudoku"),
-        ("ppbench", [bench("lightup", "zzzzg", 9, 9)], "lightup is a declared puzzle; name a set of it: --like"),
+        ("ppbench", [bench("lightup", "zzzzg", 9, 9)], "lightup is a declared puzzle; type a set of it: --like"),
         ("reasoning-gym", [gym("mini_sudoku", [[1, 1, 0, 0], *MINI[1:]])], "line 1: the puzzle has no solution"),
         ("reasoning-gym", [gym("mini_sudoku", [[0] * 4] * 4)], "line 1: the puzzle has several solutions"),
     ],

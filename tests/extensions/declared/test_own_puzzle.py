@@ -10,7 +10,7 @@ import pytest
 
 from datasets_gen.extensions.declared import Declared, Drawn, cp
 from datasets_gen.extensions.declared.generate import make
-from datasets_gen.extensions.declared.puzzle import OWN
+from datasets_gen.extensions.declared.puzzle import USER_PUZZLES
 from datasets_gen.extensions.declared.relations import gather, rows
 from datasets_gen.layout import read_split
 from datasets_gen.parallel import seeded
@@ -147,9 +147,9 @@ DRAWN = {  # the boards of question and answer, and what stands below
 def test_regions_hidden_cells_and_black_cells_are_drawn_and_typed(page):
     mine, (asked, answered, below) = page(), DRAWN[page]
     made = make(mine, seeded(1, 0))
-    relations = gather(mine.always_instances, [made.own])
+    relations = gather(mine.always_instances, [made.instances])
     mine = mine.of(mine.structure.model_copy(update={"relations": relations}))
-    table = rows(relations, [made.own])
+    table = rows(relations, [made.instances])
     own, task = None if table is None else table[0], json.loads(json.dumps(mine.task)) | {"name": "another"}
     for each in (mine, family_of(task, mine.seq_len, mine.vocab_size, mine.structure)):
         assert each.draw(made.question, None, own) == asked + below
@@ -170,11 +170,11 @@ def test_a_drawing_of_ones_own_needs_the_file(tmp_path, monkeypatch, capsys):
     own = '\n    def draw(self, tokens, question=None, relations=None):\n        return "as I draw it"\n'
     Path("hills.py").write_text(Path("hills.py").read_text() + own)
     assert main(["generate", "hills.py", "--train", "2", "--test", "0", "--processes", "1", "--output-dir", "set"]) == 0
-    OWN.clear()  # as in another process
+    USER_PUZZLES.clear()  # as in another process
     capsys.readouterr()
     assert main(["generate", "show", "set"]) == 0
     out, err = capsys.readouterr()
-    assert "note: hills.py draws or reads this puzzle in its own way: add --import hills.py" in err
+    assert "note: hills.py has another text form of this puzzle: add --import hills.py" in err
     assert "as I draw it" not in out
     assert main(["generate", "show", "set", "--import", "hills.py"]) == 0
     assert "as I draw it" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Graph colouring: three colours, 30 to 100 nodes, neighbours differ."""
+"""Graph colouring: three colours, 30 to 100 nodes, neighbours have different colours."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from datasets_gen.extensions.declared import Drawn, WithEdges
 
 
 class Colouring(WithEdges):
-    """Graph colouring: three colours, 30 to 100 nodes, no edge joins two of one colour."""
+    """Graph colouring: three colours, 30 to 100 nodes, neighbours have different colours."""
 
     name = "colouring"
     grid, values = (1, 100), "RGB"
     unique = False
 
     def puzzle(self, x, rng, fill):
-        """A random colouring, 2.2 edges a node between different colours, and a tenth of the nodes shown."""
+        """Draw a colouring, 2.2 edges per node between different colours, and show a tenth of the nodes."""
         count = 30 + int(rng.random() * 71)
         answer = 1 + (rng.random(100) * 3).astype(int)
         edges = set()

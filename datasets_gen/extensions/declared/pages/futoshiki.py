@@ -10,11 +10,11 @@ class Futoshiki(WithSigns):
     grid, values = (7, 7), "1234567"
 
     def always(self, x):
-        """Every digit once in each row and column."""
+        """Require every digit once in each row and column."""
         return [cp.AllDifferent(line) for line in (*x, *x.T)]
 
     def puzzle(self, x, rng, fill):
-        """Signs between some neighbours, and digits in some cells."""
+        """Show signs between some neighbours, and digits in some cells."""
         answer = fill()
         clues = [cell == value for cell, value in zip(x.flat, answer.flat, strict=True)]
         for cells, values in ((x, answer), (x.T, answer.T)):  # rows, then columns

@@ -15,7 +15,7 @@ class Kakuro(Declared):
     shown_only = "#"
 
     def puzzle(self, x, rng, fill):
-        """Walls that leave no run of one cell, all sums, and digits where these leave several solutions."""
+        """Show walls without runs of one cell, all sums, and digits if these leave several solutions."""
         walls = shapes.walls(self.grid, rng, 0.4, shortest=2)
         answer = fill(self.runs(x, walls, ()))
         across, down = shapes.segments(~walls)
@@ -24,26 +24,26 @@ class Kakuro(Declared):
         return Drawn(answer, shown=self.runs(x, walls, sums), optional=digits)
 
     def runs(self, x, walls, sums):
-        """Walls, and runs of different digits with their sums: rows first, then columns."""
+        """Return walls, and runs of different digits with their sums: rows, then columns."""
         across, down = shapes.segments(~walls)
         runs = [x.flat[run] for run in across + down]
         totals = [cp.sum(run) == total for run, total in zip(runs, sums, strict=False)]
         return [*(cell == 10 for cell in x[walls]), *map(cp.AllDifferent, runs), *totals]
 
     def draw(self, tokens, question=None, relations=None):
-        """The board, then the sums of the runs in rows and in columns."""
+        """Draw the board, then the sums of the runs in rows and in columns."""
         board = super().draw(tokens)
-        sums = {each.ordered: each.numbers[0] for each in self.own(relations) if each.numbers}
+        sums = {each.ordered: each.numbers[0] for each in self.instances_of(relations) if each.numbers}
         lines = shapes.segments(np.array([list(line) for line in board.split()]) != "#")
-        told = [" ".join(str(sums.get(tuple(run), "?")) for run in runs) for runs in lines]
-        return f"{board}\nrows: {told[0]}\ncolumns: {told[1]}"
+        totals = [" ".join(str(sums.get(tuple(run), "?")) for run in runs) for runs in lines]
+        return f"{board}\nrows: {totals[0]}\ncolumns: {totals[1]}"
 
     def typed(self, text):
-        """A board of . and #, and below it the sums in reading order: `rows: 12 7 …` and `columns: …`."""
-        board, *told = labelled(text, "rows", "columns")
+        """Parse a board of . and #, and below it the sums in reading order: `rows: 12 7 …` and `columns: …`."""
+        board, *below = labelled(text, "rows", "columns")
         clues = self.clues(board)
         walls = np.array(list("".join(board.split()))).reshape(self.grid) == "#"
-        sums = [[whole(word, "sum") for word in words.split()] for words in told]
+        sums = [[whole(word, "sum") for word in words.split()] for words in below]
         if list(map(len, sums)) != list(map(len, runs := shapes.segments(~walls))):
             raise DatasetError(
                 f"the board has {len(runs[0])} runs in rows and {len(runs[1])} in columns; type their sums"

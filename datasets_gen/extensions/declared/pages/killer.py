@@ -11,12 +11,12 @@ class Killer(WithCages):
     box_shape = (2, 3)
 
     def always(self, x):
-        """Rows, columns and boxes."""
+        """Require different digits in rows, columns and boxes."""
         boxes = x.reshape(3, 2, 2, 3).swapaxes(1, 2).reshape(6, 6)
         return [cp.AllDifferent(unit) for unit in (*x, *x.T, *boxes)]
 
     def puzzle(self, x, rng, fill):
-        """Cages of two to four cells, and digits where these leave several solutions."""
+        """Show cages of two to four cells, and digits if these leave several solutions."""
         cages = shapes.cages(self.grid, rng, sizes=(2, 3, 4))
         cages = [cages == cage for cage in range(cages.max() + 1)]
         answer = fill(self.caged(x, cages, ()))

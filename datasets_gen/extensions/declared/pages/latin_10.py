@@ -12,5 +12,5 @@ class Latin10(Declared):
     moves = GridSymmetry(1, 10, 1, 10, transpose=True, relabel=(2, 11))
 
     def always(self, x):
-        """Rows and columns; the digits to show are drawn by Declared.puzzle."""
+        """Require different digits in rows and columns."""
         return [cp.AllDifferent(line) for line in (*x, *x.T)]

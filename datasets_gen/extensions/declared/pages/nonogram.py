@@ -10,14 +10,14 @@ class Nonogram(WithRuns):
     grid, values, lowest = (10, 10), "-#", 0
 
     def puzzle(self, x, rng, fill):
-        """A random picture of blots; the generator leaves out those with several solutions."""
+        """Draw a random picture of blots; the generator skips those with several solutions."""
         picture = blots(rng)
         lines = [*zip(x, picture, strict=True), *zip(x.T, picture.T, strict=True)]
         return Drawn(picture, shown=[Runs(cells, runs(line)) for cells, line in lines])
 
 
 def blots(rng):
-    """Noise, smoothed over neighbours: 45 to 65 of 100 cells are filled."""
+    """Return noise, smoothed over neighbours, with 45 to 65 of 100 cells filled."""
     noise = rng.random((12, 12))
     smooth = sum(noise[i : i + 10, j : j + 10] for i in range(3) for j in range(3)) + 2 * noise[1:-1, 1:-1]
     filled = 45 + int(rng.random() * 21)
@@ -25,5 +25,5 @@ def blots(rng):
 
 
 def runs(line):
-    """The lengths of the runs of ones."""
+    """Return the lengths of the runs of ones."""
     return [len(run) for run in "".join(map(str, line)).split("0") if run]

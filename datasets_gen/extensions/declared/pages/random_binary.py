@@ -12,7 +12,7 @@ class RandomBinary(Declared):
     fewest = 56
 
     def puzzle(self, x, rng, fill):
-        """Constraints of two kinds over random cells, all of which a random answer obeys."""
+        """Draw constraints of two kinds over random cells that a random answer satisfies."""
         share = rng.uniform(0.2, 0.5)  # of ones
         answer = (rng.random(x.size) < share).astype(int)
 

@@ -15,7 +15,7 @@ class RandomMixed(Declared):
     fewest = 30
 
     def puzzle(self, x, rng, fill):
-        """Constraints of three kinds over random cells, all of which a random answer obeys."""
+        """Draw constraints of three kinds over random cells that a random answer satisfies."""
         answer = rng.integers(1, 6, x.size)
 
         def product(some):
@@ -31,8 +31,8 @@ class RandomMixed(Declared):
             return cp.min(chosen) == int(digits.min())
 
         def exceeded(some):
-            (first, *others), (own, *rest) = some(3, 5)
-            return cp.sum([first > other for other in others]) == sum(int(own > other) for other in rest)
+            (first, *others), (digit, *rest) = some(3, 5)
+            return cp.sum([first > other for other in others]) == sum(int(digit > other) for other in rest)
 
         def rising(some):
             chosen, digits = some(3, 5)

@@ -5,7 +5,7 @@ import numpy as np
 from datasets_gen.extensions.declared import Declared, cp
 from datasets_gen.extensions.declared.kinds import of_kinds
 
-KINDS = 3  # of constraints in one puzzle, beside digits in cells
+KINDS = 3  # of constraints in one puzzle
 
 
 class RandomValues(Declared):
@@ -16,7 +16,7 @@ class RandomValues(Declared):
     fewest = 36
 
     def puzzle(self, x, rng, fill):
-        """Constraints of a few kinds over random cells, all of which a random answer obeys."""
+        """Draw constraints of a few kinds over random cells that a random answer satisfies."""
         answer = rng.integers(1, 7, x.size)
 
         def total(some):

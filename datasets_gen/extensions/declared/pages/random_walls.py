@@ -14,7 +14,7 @@ class RandomWalls(Declared):
     fewest = 44
 
     def puzzle(self, x, rng, fill):
-        """Walls at a tenth to two fifths of the cells; counts skip them."""
+        """Draw walls at a tenth to two fifths of the cells, and constraints that do not count them."""
         ones, walls = rng.uniform(0.15, 0.4), rng.uniform(0.1, 0.4)
         answer = (rng.random(x.size) < ones).astype(int)
         answer[rng.random(x.size) < walls] = WALL

@@ -11,10 +11,10 @@ class SudokuDiagonal(Declared):
     grid, values = (9, 9), "123456789"
     moves = GridSymmetry(1, 9, 1, 9, transpose=False, relabel=(2, 10), turns=True)
     box_shape = (3, 3)
-    fewest = 24  # with --clues 0 about 18 are left, and CP-SAT takes hundreds of branches
+    fewest = 24  # with --clues 0 about 18 remain, and CP-SAT takes hundreds of branches
 
     def always(self, x):
-        """Rows, columns, boxes and the two diagonals."""
+        """Require different digits in rows, columns, boxes and the two diagonals."""
         boxes = x.reshape(3, 3, 3, 3).swapaxes(1, 2).reshape(9, 9)
         units = [*x, *x.T, *boxes, x.diagonal(), x[::-1].diagonal()]
         return [cp.AllDifferent(unit) for unit in units]

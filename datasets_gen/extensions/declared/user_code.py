@@ -1,4 +1,4 @@
-"""The code of a user's own puzzle file: which line fails, and what Python would decide in place of CPMpy."""
+"""Errors in a user's puzzle file: the line that fails, and Boolean operators that Python evaluates before CPMpy."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from datasets_gen.layout import DatasetError
 
 
 @contextlib.contextmanager
-def own_code(file: str) -> Iterator[None]:
-    """Name the line of a file that fails, and refuse what Python decides without CPMpy: `or` over constraints."""
+def user_code(file: str) -> Iterator[None]:
+    """Add the failing line of the file to errors; refuse Python's `or`, `and`, `not` and `if` over constraints."""
     comparison = cp.expressions.core.Comparison
     known = comparison.__bool__
 
     def decided(each: Any) -> bool:
         frame = sys._getframe(1)
-        asks = dis.opname[frame.f_code.co_code[frame.f_lasti]]  # `in` and index(…) compare cells, and may
+        asks = dis.opname[frame.f_code.co_code[frame.f_lasti]]  # `in` and index(…) may compare cells
         if frame.f_code.co_filename == file and ("JUMP" in asks or asks in ("UNARY_NOT", "TO_BOOL")):
             raise TypeError(
-                f"Python decides `or`, `and`, `not`, `if` and `a < b < c` without a look at {each}: write a | b, "
-                "a & b, ~a, cp.any([a, b]) or cp.all([a, b]), each constraint in brackets"
+                f"Python evaluates `or`, `and`, `not`, `if` and `a < b < c` without CPMpy, here on {each}: write "
+                "a | b, a & b, ~a, cp.any([a, b]) or cp.all([a, b]), each constraint in brackets"
             )
         return bool(known(each))
 
@@ -42,18 +42,18 @@ def own_code(file: str) -> Iterator[None]:
             lines.append(error.lineno)
         if not lines:
             raise
-        said = (str(error) or "without words").splitlines()[0]
-        raise DatasetError(f"{file}, line {lines[-1]}: {type(error).__name__}: {said}") from error
+        message = (str(error) or "no message").splitlines()[0]
+        raise DatasetError(f"{file}, line {lines[-1]}: {type(error).__name__}: {message}") from error
     finally:
         comparison.__bool__ = known
 
 
 def file_of(page: type) -> str:
-    """The file of a class; "" where it has none."""
+    """Return the path of the file that defines a class, "" if there is none."""
     return getattr(sys.modules.get(page.__module__), "__file__", None) or ""
 
 
 @cache
 def note(text: str) -> None:
-    """Print a note once."""
+    """Print a note to stderr, once for each text."""
     print(f"note: {text}", file=sys.stderr)
