@@ -1,1 +1,1 @@
-"""Sums of whole numbers as text, for causal models, and with blank answers for models that fill cells."""
+"""Sums of whole numbers as text: for causal models, or with blank answers for models that fill in cells."""

@@ -19,8 +19,8 @@ PATIENCE = 25  # batches in a row without a new sum
 NOISE = 1  # names the generator of wrong digits
 PAGE = """Generate sums of whole numbers.
 
-The sums are text, the lowest digit of the answer first. By default they are for causal models: a cell's label is the
-token after it, and only the answer and its end are scored.
+A sum is text that starts with its lowest digit. By default, sets are for causal models: a cell's label is the next
+token, and only the answer and its end are scored.
 
   python -m datasets_gen addition --output-dir data/addition                   as STARS: 1750+4733= 3846
   python -m datasets_gen addition --digits 4 --test-digits 8 --output-dir data/addition-longer
@@ -38,7 +38,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     add("--digits", type=int, default=4, help="digits of an operand in training (default 4)")
     add("--min-digits", type=int, metavar="N", help="fewest digits (default: --digits; 1 with --test-digits)")
     add("--test-digits", type=int, metavar="M", help="test on operands of up to M digits (default: --digits)")
-    flag("--mixed-digits", help="every operand has its own number of digits, from --min-digits up (default: all alike)")
+    flag("--mixed-digits", help="draw the number of digits of each operand separately (default: the same for all)")
     add("--operands", type=int, default=2, help="numbers to add (default 2)")
     flag("--no-reverse", help="write the sum's highest digit first")
     flag("--zero-pad", help="write operands and sums with a fixed width")
@@ -85,24 +85,24 @@ def addition_splits(
     mixed: bool = False,
     processes: int | None = None,
 ) -> dict[str, Split]:
-    """Return splits of `counts` sums; no two in all of them add the same numbers.
+    """Return splits of `counts` sums; no two of them add the same numbers.
 
-    lengths: by split, the fewest and most digits of an operand; the number of digits is uniform between them and
-    shared by the operands of a sum, each operand then uniform among the numbers of so many digits. Ratings are
-    the number of digits.
-    mixed: every operand has its own number of digits; the rating is that of the longest.
+    lengths: for each split, the minimum and maximum number of digits of an operand. The number of digits is uniform
+    between them and the same for all operands of a sum, which are then uniform among the numbers with so many digits.
+    The rating is the number of digits.
+    mixed: the number of digits is drawn for each operand; the rating is that of the longest.
     """
 
-    def hopeless(_: Any, barren: int, found: int) -> bool:
+    def hopeless(_: Any, barren: int, sums: int) -> bool:
         if barren < PATIENCE:
             return False
-        told = f"of {PATIENCE * BATCH:,} random sums in a row none is new ({found:,} were found before)"
-        raise DatasetError(f"{told}: ask for fewer, or for more digits")
+        barren_sums = f"{PATIENCE * BATCH:,} random sums in a row equal earlier ones, after {sums:,} different ones"
+        raise DatasetError(f"{barren_sums}: request fewer sums or more digits")
 
     kind = (puzzle.operands, lengths, mixed)
-    found: dict[str, list[Sum]] = distinct(random_chunk, kind, counts, seed, processes, "sums", hopeless)
+    drawn: dict[str, list[Sum]] = distinct(random_chunk, kind, counts, seed, processes, "sums", hopeless)
     splits = {}
-    for name, chosen in found.items():
+    for name, chosen in drawn.items():
         examples = zip(*(puzzle.example(operands) for operands, _ in chosen), strict=True)
         inputs, labels = (np.array(rows) for rows in examples)
         if puzzle.noise:
@@ -115,9 +115,9 @@ Sum = tuple[list[int], int]  # the numbers, and the digits of the longest
 
 
 def random_chunk(chunk: Chunk) -> list[tuple[tuple[int, ...], Sum]]:
-    """Draw `BATCH` random sums, each with its numbers in ascending order; the chunks read one stream in turn.
+    """Draw `BATCH` random sums, keyed by their numbers in ascending order; all chunks continue one random stream.
 
-    The kind of the chunk is operands, lengths and mixed of `addition_splits`.
+    chunk.kind: operands, lengths and mixed of `addition_splits`.
     """
     (operands, digits, mixed), rng = chunk.kind, seeded(chunk.seed, chunk.split)
     (fewest, most), lengths = digits[ORDER[chunk.split]], operands if mixed else 1
@@ -126,14 +126,14 @@ def random_chunk(chunk: Chunk) -> list[tuple[tuple[int, ...], Sum]]:
     sizes = fewest + (rng.random((BATCH, lengths)) * (most - fewest + 1)).astype(int)
     draws = rng.random((BATCH, operands, most))
     batch = []
-    for own, draw in zip(np.broadcast_to(sizes, (BATCH, operands)).tolist(), draws, strict=True):
-        numbers = [_number(row[:size]) for size, row in zip(own, draw, strict=True)]
-        batch.append((tuple(sorted(numbers)), (numbers, max(own))))
+    for lengths, draw in zip(np.broadcast_to(sizes, (BATCH, operands)).tolist(), draws, strict=True):
+        numbers = [_number(row[:size]) for size, row in zip(lengths, draw, strict=True)]
+        batch.append((tuple(sorted(numbers)), (numbers, max(lengths))))
     return batch
 
 
 def _number(draws: np.ndarray) -> int:
-    """Return a number of len(draws) digits, the first not 0 unless it is the only one."""
+    """Return a number of len(draws) digits; the first digit is not 0 unless it is the only one."""
     lowest = 1 if len(draws) > 1 else 0
     first = lowest + int(draws[0] * (10 - lowest))
     return int("".join(map(str, [first, *(draws[1:] * 10).astype(int)])))

@@ -44,7 +44,7 @@ def read_sums(path: Path) -> list[list[int]]:
             raise DatasetError(f"{where}: {total!r:.40} is not the sum of num1 and num2")
         sums.append(operands)
     if not sums:
-        raise DatasetError(f"{path} holds no sum")
+        raise DatasetError(f"{path} contains no sums")
     return sums
 
 

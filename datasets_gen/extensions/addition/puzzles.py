@@ -1,4 +1,4 @@
-"""Addition as text, `1750+4733= 3846§`: the layout of STARS, causal, and a form whose answer is blank cells."""
+"""Addition as text, `1750+4733= 3846§`: the causal layout of STARS, and a form with blank cells for the answer."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ SUM = re.compile(rf"({NUMBER}(?:\+{NUMBER})*)(?:={SPACE}[0-9]*§?_*{SPACE})?")  
 class Addition(Puzzle):
     """Tokens: 0 padding, 1-10 digits, 11 plus, 12 equals, 13 space, 14 end; 15 blank, if not causal.
 
-    digits: of an operand, at most. reverse: the sum's lowest digit comes first. zero_pad: operands and sums have
-    a fixed width. The digits of the sum and the end are scored; the other labels are 0.
-    causal: example = text without its last token, label of a cell = the token after it ("shifted"); the space after
-    `=` is scored too, as in the code of STARS. Otherwise the cells of the answer are blank, as many as the longest
-    sum needs, and the label of a cell is its own digit.
-    noise: with this probability P a digit of the sum is replaced by one of the other nine, uniformly. No prediction
-    then has a cross-entropy below −(1 − P)ln(1 − P) − P ln(P/9) nats a digit.
+    digits: maximum of an operand. reverse: the sum's lowest digit comes first. zero_pad: operands and sums have a fixed
+    width. The digits of the sum and the end are scored; the other labels are 0.
+    causal: an example is the text without its last token, and a cell's label is the next token ("shifted"); the space
+    after `=` is scored too, as in the code of STARS. Otherwise the answer has blank cells, as many as the longest sum
+    needs, and a cell's label is its digit.
+    noise: with this probability P a digit of the sum is replaced by one of the other nine, uniformly. The expected
+    cross-entropy of a prediction is then at least −(1 − P)ln(1 − P) − P ln(P/9) nats per digit.
     """
 
     digits: int = 4
@@ -58,33 +58,33 @@ class Addition(Puzzle):
 
     @property
     def rules(self) -> str:
-        """The sentence that `verify` prints when the rules hold."""
+        """Return the sentence that `verify` prints if the rules hold."""
         rule = "every sum is right, and every digit of it in its cell"
         return f"{rule}, but for wrong digits ({self.noise:g} expected)" if self.noise else rule
 
     @property
     def vocab_size(self) -> int:
-        """The number of tokens, padding included."""
+        """Return the number of tokens, padding included."""
         return 15 if self.causal else 16
 
     @property
     def width(self) -> int:
-        """The number of digits of the largest sum."""
+        """Return the number of digits of the largest sum."""
         return len(str(self.operands * (10**self.digits - 1)))
 
     @property
     def seq_len(self) -> int:
-        """The number S of cells of an example: the longest `a+b= `, its sum and, unless causal, the end token."""
+        """Return the number S of cells: the longest `a+b= `, its sum and, unless causal, the end token."""
         return self.operands * (self.digits + 1) + 1 + self.width + (not self.causal)
 
     @property
     def grid_shape(self) -> tuple[int, int]:
-        """A sum is one row of cells."""
+        """Return (1, S): a sum is one row of cells."""
         return 1, self.seq_len
 
     @property
     def task(self) -> dict[str, Any]:
-        """The description in dataset.json: the fields, and the position of the labels."""
+        """Return the `task` of dataset.json: the fields, and the position of the labels."""
         fields = {key: value for key, value in super().task.items() if key != "noise" or value}
         labels = "shifted: a cell's label is the token after it" if self.causal else "in place"
         return {**fields, "labels": labels}
@@ -146,12 +146,12 @@ class Addition(Puzzle):
         return None
 
     def _labels(self, questions: np.ndarray) -> np.ndarray:
-        """(N, S): `example`'s labels of every question."""
+        """Return the labels (N, S) of every question."""
         rows = [self.example(self.read(question))[1] for question in questions.tolist()]
         return np.array(rows, np.uint8).reshape(questions.shape)
 
     def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N, S), (N, S) -> (N,) bool: every scored cell is right: the sum's digits, its end, the causal space."""
+        """Return (N,) bool: all scored cells of an answer (N, S) are right: digits, end and, if causal, the space."""
         labels = self._labels(questions)
         return ((labels == 0) | (labels == answers)).all(1)
 
@@ -161,9 +161,11 @@ class Addition(Puzzle):
         wrong = (right != PAD) & (right != answer)
         if not wrong.any():
             return None
-        given, expected = ("".join(CHARACTERS[token] for token in tokens[right != PAD]) for tokens in (answer, right))
+        answered, expected = (
+            "".join(CHARACTERS[token] for token in tokens[right != PAD]) for tokens in (answer, right)
+        )
         order = ", lowest digit first" if self.reverse else ""
-        return f"the answer is {given!r}, the sum is {expected!r}{order} (§ ends it)"
+        return f"the answer is {answered!r}, the sum is {expected!r}{order} (§ ends it)"
 
     def reply(self, question: np.ndarray, answer: np.ndarray) -> str | None:
         """Return the sum, its highest digit first."""
@@ -186,18 +188,18 @@ class Addition(Puzzle):
         return moved
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) uint64, equal for the same numbers in any order."""
+        """Return (N,) uint64, equal for the same numbers in any order."""
         operands = [tuple(sorted(self.read(question))) for question in questions]
         return np.array([hash(each) % 2**64 for each in operands], np.uint64)
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
-        """Return the text of a question, or of a question's sum with the answer given."""
+        """Return the text of a question, or of a question's sum with this answer."""
         if question is None:
             return "".join(CHARACTERS[token] for token in tokens if token != PAD)
         return self._prompt(self.read(question)) + self.draw(tokens).lstrip()
 
     def parse(self, text: str) -> np.ndarray:
-        """Parse tokens (S,) of a typed sum such as `12+34=`; an answer after '=' is left out."""
+        """Parse tokens (S,) of a typed sum such as `12+34=`; an answer after '=' is ignored."""
         typed = SUM.fullmatch(text)
         if typed is None:
             raise DatasetError(f"{text.strip()!r:.60} is not a sum; type whole numbers with + between them, as 12+34=")

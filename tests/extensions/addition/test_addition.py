@@ -96,7 +96,7 @@ def test_lengths_of_splits_and_of_operands_may_differ(made):
 
 
 @pytest.mark.parametrize(("flags", "message"), [
-    ("--digits 1 --train 50", "none is new (55 were found before): ask for fewer"),
+    ("--digits 1 --train 50", "sums in a row equal earlier ones, after 55 different ones: request fewer"),
     ("--digits 0", "at least 2 operands and 1 digit"),
     ("--operands 1", "at least 2 operands and 1 digit"),
     ("--min-digits 5", "choose from 1 to 4"),
