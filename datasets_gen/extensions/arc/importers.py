@@ -1,4 +1,4 @@
-"""`python -m datasets_gen import arc`: tasks into splits, one identifier for every augmented puzzle."""
+"""`python -m datasets_gen import arc`: converts tasks to splits, with one identifier for every augmented puzzle."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLE = """\
                    or the challenges and solutions files of the combined (Kaggle) form, side by side
                    python -m datasets_gen import arc arc-agi_training_challenges.json \\
                        arc-agi_evaluation_challenges.json --augmentations 100 --output-dir data/arc
-                   re-arc, whose files are lists of pairs: rename re_arc/tasks, since its name gives the split
+                   re-arc, whose files are lists of pairs: rename re_arc/tasks, because the name determines the split
                    python -m datasets_gen import arc re_arc/training data/evaluation --augmentations 0 \\
                        --output-dir data/re-arc
                    a few small tasks on a small board, for training and testing without a GPU:
@@ -31,7 +31,7 @@ EXAMPLE = """\
 OPTIONS: dict[str, dict[str, Any]] = {
     "tasks": {"metavar": "ID,ID", "help": "only these tasks"},
     "augmentations": {
-        "type": int, "default": 20, "metavar": "N", "help": "copies of every task besides itself (20; papers: 1000)"
+        "type": int, "default": 20, "metavar": "N", "help": "augmented copies of each task (20; papers: 1000)"
     },
     "size": {
         "type": int, "default": SIDE, "metavar": "N", "help": f"rows and columns of the board (default {SIDE})"
@@ -47,22 +47,22 @@ TRAIN_OR_TEST = {word: split if split == "train" else "test" for word, split in 
 def from_arc(options: argparse.Namespace) -> dict[str, Any]:
     """Read training and test tasks, and augment them."""
     if options.split == "validation":
-        raise DatasetError("--split validation: ARC has training and test tasks; give train or test")
+        raise DatasetError("--split validation: ARC has only training and test tasks; type train or test")
     tasks: dict[str, dict[str, Task]] = {"train": {}, "test": {}}
     for split, sources in placed(task_files(options.sources), options.split, TRAIN_OR_TEST).items():
         for source in sources:
-            found = read_tasks(source)
-            if twice := sorted(found.keys() & (tasks["train"] | tasks["test"]).keys()):
-                raise DatasetError(f"task {twice[0]} of {source} is in another source, too; leave one of them out")
-            tasks[split] |= found
+            of_source = read_tasks(source)
+            if twice := sorted(of_source.keys() & (tasks["train"] | tasks["test"]).keys()):
+                raise DatasetError(f"task {twice[0]} of {source} is also in another source; remove one of them")
+            tasks[split] |= of_source
     if options.tasks is not None:
         names = {name.strip() for name in options.tasks.split(",")}
         if unknown := names - (tasks["train"] | tasks["test"]).keys():
-            raise DatasetError(f"no task {min(unknown)!r} in the sources; give names of their tasks")
-        tasks = {part: {name: found[name] for name in found if name in names} for part, found in tasks.items()}
+            raise DatasetError(f"no task {min(unknown)!r} in the sources; type names of their tasks")
+        tasks = {part: {name: some[name] for name in some if name in names} for part, some in tasks.items()}
     unsolved = sum("output" not in pair for task in tasks["train"].values() for pair in task["test"])
     if unsolved:
-        print(f"warning: {unsolved} test pairs of training tasks have no solution and are left out", file=sys.stderr)
+        print(f"warning: {unsolved} test pairs of training tasks have no solution and are skipped", file=sys.stderr)
     missing = sum("output" not in pair for task in tasks["test"].values() for pair in task["test"])
     if missing:
         print(f"warning: {missing} test pairs have no solution: no answer to them counts as right", file=sys.stderr)
@@ -98,8 +98,8 @@ def arc_splits(
         grids = [grid for pairs in task.values() for pair in pairs for grid in pair.values()]
         if (longest := max((max(len(grid), len(grid[0])) for grid in grids), default=0)) > size:
             raise DatasetError(
-                f"task {name}: a grid has {longest} rows or columns, more than a board of --size {size}; leave the "
-                "task out (--tasks) or take a larger board"
+                f"task {name}: a grid has {longest} rows or columns, more than a board of --size {size}; exclude "
+                "the task (--tasks) or choose a larger board"
             )
         if name not in test_tasks:
             pairs = {"train": task["train"] + [pair for pair in task["test"] if "output" in pair], "test": []}
@@ -121,18 +121,18 @@ def arc_splits(
         for part, puzzles in group.items():
             groups[part].append(puzzles)
     if not any(groups.values()):
-        raise DatasetError("no task has a pair with an output, so there is nothing to learn or to ask")
-    return {part: _split(found) for part, found in groups.items() if found}, identifiers
+        raise DatasetError("no task has a pair with an output, so the set would be empty")
+    return {part: _split(some) for part, some in groups.items() if some}, identifiers
 
 
 def _distinct(count: int, rng: np.random.Generator) -> list[Augmentation]:
     """Return the identity and `count` other augmentations, all different."""
-    found = {Augmentation(): None}
+    different = {Augmentation(): None}
     for _ in range(PATIENCE * count):
-        if len(found) == count + 1:
+        if len(different) == count + 1:
             break
-        found[Augmentation.draw(rng)] = None
-    return list(found)
+        different[Augmentation.draw(rng)] = None
+    return list(different)
 
 
 def _example(

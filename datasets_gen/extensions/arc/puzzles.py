@@ -25,7 +25,7 @@ INVERSE = (0, 3, 2, 1, 4, 5, 6, 7)
 
 
 def tokens_of(grid: np.ndarray, top: int = 0, left: int = 0, side: int = SIDE) -> np.ndarray:
-    """(S,) tokens of a grid of colours 0..9 whose corner lies at (top, left); EOS bounds it below and right."""
+    """Return tokens (S,) of a grid of colours 0..9 with its corner at (top, left); EOS bounds it below and right."""
     rows, columns = grid.shape
     board = np.zeros((side, side), np.uint8)
     board[top : top + rows, left : left + columns] = grid + FIRST_COLOUR
@@ -39,7 +39,7 @@ def tokens_of(grid: np.ndarray, top: int = 0, left: int = 0, side: int = SIDE) -
 def crop(board: np.ndarray) -> np.ndarray:
     """Return the largest rectangle of colours at the top left corner of a board (rows, columns) of tokens, as colours.
 
-    Among equally large ones, the one with the fewest rows; empty (0, 0) if the corner holds no colour. HRM and TRM
+    Among equally large ones, the one with the fewest rows; empty (0, 0) if the corner has no colour. HRM and TRM
     crop a prediction in the same way and ignore its end tokens. (TRM, evaluators/arc.py)
     """
     coloured = (board >= FIRST_COLOUR) & (board < FIRST_COLOUR + 10)
@@ -56,7 +56,7 @@ def board_of(tokens: np.ndarray) -> np.ndarray:
 
 
 def corner_of(tokens: np.ndarray) -> tuple[int, int]:
-    """Return the first row and the first column that hold a colour; (0, 0) on an empty board."""
+    """Return the first row and the first column with a colour; (0, 0) on an empty board."""
     coloured = board_of(tokens) >= FIRST_COLOUR
     return int(coloured.any(1).argmax()), int(coloured.any(0).argmax())
 
@@ -71,7 +71,7 @@ def grid_of(tokens: np.ndarray) -> np.ndarray:
 class Arc(SquareBoard):
     """Tokens: 0 padding, 1 end of the grid, 2..11 the colours; the cells outside of the grid are not scored.
 
-    Published boards have 30×30 cells; smaller ones hold tasks of small grids in fewer tokens (ours).
+    Published boards have 30×30 cells; smaller boards need fewer tokens for tasks with small grids (ours).
     """
 
     size: int = SIDE
@@ -88,7 +88,7 @@ class Arc(SquareBoard):
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= SIDE:
-            raise DatasetError(f"ARC boards of {self.size}x{self.size} cells; give 1 to {SIDE}")
+            raise DatasetError(f"ARC boards of {self.size}x{self.size} cells; type 1 to {SIDE}")
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """Return the fault of the first board (S,), (S,) without a grid bounded by end tokens, or None."""
@@ -108,7 +108,7 @@ class Arc(SquareBoard):
         return {"cells of the answer": (answers >= FIRST_COLOUR).sum(1)}
 
     def signatures(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
-        """(N,) uint64, equal for the same pair of grids, at any place of the board."""
+        """Return (N,) uint64, equal for the same pair of grids at any place of the board."""
         moved = [
             [tokens_of(grid_of(tokens), side=self.size) for tokens in pair]
             for pair in zip(questions, answers, strict=True)
@@ -129,9 +129,9 @@ def dihedral(grid: np.ndarray, which: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Augmentation:
-    """A symmetry of the square and a permutation of the ten colours, black staying black.
+    """A symmetry of the square and a permutation of the ten colours that keeps black.
 
-    An augmented puzzle is named by what was done to it, so that a prediction can be turned back.
+    The identifier of an augmented puzzle names its augmentation, so that predictions can be transformed back.
     """
 
     which: int = 0
@@ -151,10 +151,10 @@ class Augmentation:
     @classmethod
     def of(cls, identifier: str) -> tuple[str, Augmentation]:
         """Return the task and the augmentation that an identifier names; without an augmentation, the identity."""
-        found = NAMED.fullmatch(identifier)
-        if found is None or len(set(found["colours"])) < 10:
+        match = NAMED.fullmatch(identifier)
+        if match is None or len(set(match["colours"])) < 10:
             return identifier, cls()
-        return found["task"], cls(int(found["which"]), tuple(map(int, found["colours"])))
+        return match["task"], cls(int(match["which"]), tuple(map(int, match["colours"])))
 
     def apply(self, grid: np.ndarray) -> np.ndarray:
         """Recolour and move a grid (rows, columns) of colours."""

@@ -20,7 +20,7 @@ Task = dict[str, list[dict[str, Grid]]]  # {"train": [{"input", "output"} …], 
 
 def _rectangle(grid: Grid) -> Grid:
     if len({len(row) for row in grid}) > 1:
-        raise ValueError(f"rows of {sorted({len(row) for row in grid})} cells; all rows must be as long")
+        raise ValueError(f"rows of {sorted({len(row) for row in grid})} cells; all rows must have the same length")
     return grid
 
 
@@ -59,19 +59,19 @@ def _beside(path: Path, kind: str) -> Path:
 
 
 def read_tasks(path: Path) -> dict[str, Task]:
-    """Return the tasks of a task file, or of a challenges file and, if it exists, the solutions file beside it."""
+    """Return the tasks of a task file, or of a challenges file and, if it exists, its solutions file."""
     content = read_json(path)
     if isinstance(content, list):  # pairs of one task, as re-arc writes them
         content = {"train": content, "test": []}
     if isinstance(content, dict) and content.keys() >= {"train", "test"}:
         content = {path.stem: content}  # one task, as the repositories of ARC-AGI keep them
     tasks: dict[str, Task] = _checked(_TASKS, content, path)
-    beside = _beside(path, "solutions")
-    if beside != path and beside.exists():
-        for name, outputs in _checked(_SOLUTIONS, read_json(beside), beside).items():
+    solutions = _beside(path, "solutions")
+    if solutions != path and solutions.exists():
+        for name, outputs in _checked(_SOLUTIONS, read_json(solutions), solutions).items():
             pairs = tasks.get(name, {"test": []})["test"]
             if len(outputs) != len(pairs):
-                raise DatasetError(f"{beside}: task {name}: {len(outputs)} solutions of {len(pairs)} test pairs")
+                raise DatasetError(f"{solutions}: task {name}: {len(outputs)} solutions of {len(pairs)} test pairs")
             for pair, output in zip(pairs, outputs, strict=True):
                 pair["output"] = output
     return tasks

@@ -1,4 +1,4 @@
-"""The score of ARC as TRM computes it (evaluators/arc.py): predictions are turned back from augmentations and vote."""
+"""Scores ARC as TRM does (evaluators/arc.py): predictions are transformed back from augmentations, and vote."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def score(
 ) -> dict[str, Any]:
     """Return pass@K of predictions for augmented puzzles: the mean over tasks of the share of inputs solved.
 
-    A prediction is cropped (`crop`), its augmentation undone, and the grid that results has one vote
-    for the test input that the cropped, turned back question is. Grids are ordered by (votes, mean halting value), both
-    high first, at equality by which came first; the first K are the attempts.
+    A prediction is cropped (`crop`) and its augmentation inverted; the resulting grid is one vote for the test input
+    that the question, transformed in the same way, equals. Grids are sorted by votes, then by mean halting value, both
+    descending, then by their order; the first K are the attempts.
 
     identifiers: N names of puzzles, `TASK|||t3|||0918273645`. inputs, outputs: (N, S) questions and predicted tokens.
     halting: (N,) in [0, 1], the sigmoid of the halting logit; zeros for a model without one. tasks: the test tasks
-    (`datasets_gen.extensions.arc.tasks.tasks_asked`); an output that they lack counts as missed.
+    (`datasets_gen.extensions.arc.tasks.tasks_asked`); an output that they lack counts as wrong.
 
     Returns:
-        pass_at: by K. tasks: how many. unanswered: test inputs that no prediction is for; counted as wrong.
-        submission: ARC Prize's submission.json: two attempts for every test input of every task.
+        pass_at: by K. tasks: their number. unanswered: the number of test inputs without a prediction, which count as
+        wrong. submission: ARC Prize's submission.json, two attempts for every test input of every task.
     """
     asked = {name: [_key(np.array(pair["input"])) for pair in task["test"]] for name, task in tasks.items()}
     votes: dict[tuple[str, Key], dict[Key, list[float]]] = defaultdict(lambda: defaultdict(list))

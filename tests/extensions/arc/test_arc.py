@@ -254,7 +254,7 @@ def test_faulty_grids(tmp_path, refused, grid, place):
     ([PAIR, {"input": GRID}], None, "a_challenges, train, 1, output (counted from 0): Field required"),
     (ASKED, {"a": [GRID, GRID]}, "task a: 2 solutions of 1 test pairs"),
     ("[" * 100_000, None, "not JSON"),
-    ({}, None, "no task has a pair with an output, so there is nothing to learn or to ask"),
+    ({}, None, "no task has a pair with an output, so the set would be empty"),
 ])  # fmt: skip
 def test_faulty_tasks(tmp_path, refused, challenges, solutions, message):
     path = tmp_path / "a_challenges.json"
@@ -287,7 +287,7 @@ def test_folders_of_tasks_say_the_split(made, tmp_path, monkeypatch, capsys, ref
     assert json.loads((tmp_path / "set/test_puzzles.json").read_text()).keys() == {"b1", "b2"}
     assert [len(read_split(tmp_path / "set", split)[1].inputs) for split in ("train", "test")] == [5 + 4 * 3 + 2 * 2, 2]
     (tmp_path / "data/evaluation/a1.json").write_text((tmp_path / "data/training/a1.json").read_text())
-    refused(["import", "arc", "data", "--output-dir", "other"], "task a1 of", "is in another source, too; leave one")
+    refused(["import", "arc", "data", "--output-dir", "other"], "task a1 of", "is also in another source; remove one")
 
 
 def official_score(submission, solutions):
