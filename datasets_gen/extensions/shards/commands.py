@@ -17,13 +17,13 @@ from datasets_gen.layout import DatasetError, read_json
 from datasets_gen.typed import quoted, typed
 from datasets_gen.version import __version__
 
-OWN = {"command", "directory", "instead", "output_dir", "processes", "shard"}  # may differ
+MAY_DIFFER = {"command", "directory", "instead", "output_dir", "processes", "shard"}
 PAGE = """Merge the parts that --shard made into a set.
 
 Makes the set DIR from its shards in DIR.shards. The set has the same bytes as a set that one machine makes without
 --shard. The command computes the results that are missing, for example those of a lost shard, and stores them in
 DIR.shards. If you run the command of a shard again, it continues from its last result. The shards are pickles: merge
-only shards that you made. An example, its first two lines on a machine each:
+only shards that you made. Run the first two lines of this example on different machines:
 
   python -m datasets_gen sudoku --mix extreme --output-dir data/extreme --shard 1/2
   python -m datasets_gen sudoku --mix extreme --output-dir data/extreme --shard 2/2
@@ -32,12 +32,12 @@ only shards that you made. An example, its first two lines on a machine each:
 
 
 def add_shard(parser: argparse.ArgumentParser) -> None:
-    """Add --shard, with which a generator makes only a part of the set."""
+    """Add the option --shard, by which a generator makes only a part of the set."""
     parser.add_argument(
         "--shard",
         type=shard_of,
         metavar="I/N",
-        help="generate part I of N of the set, in DIR.shards, for example on one of N machines; `merge DIR` then makes "
+        help="generate part I of N of the set in DIR.shards, for example on one of N machines; `merge DIR` then makes "
         "the set, with the same bytes as without --shard",
     )
     parser.set_defaults(command=partial(run, parser.get_default("command")))
@@ -92,12 +92,14 @@ def folder_of(directory: Path) -> Path:
 
 
 def common(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the options that decide what the set holds, as JSON gives them back, and the text of a user's page."""
-    found = {name: value for name, value in vars(options).items() if name not in OWN} | {"version": __version__}
+    """Return the options that determine the set, as parsed from JSON, and a hash of the user's page."""
+    options_of_set = {name: value for name, value in vars(options).items() if name not in MAY_DIFFER} | {
+        "version": __version__
+    }
     page = Path(options.generator)
     if page.suffix == ".py":
-        found["sha256 of the page"] = hashlib.sha256(page.read_bytes()).hexdigest()
-    return dict(json.loads(json.dumps(found)))
+        options_of_set["sha256 of the page"] = hashlib.sha256(page.read_bytes()).hexdigest()
+    return dict(json.loads(json.dumps(options_of_set)))
 
 
 OUTPUT_OPTIONS.append(add_shard)

@@ -1,11 +1,11 @@
 """Results of numbered tasks in a folder that several machines share.
 
-    DIR.shards/options.json         the options that all shards have in common
+    DIR.shards/options.json         the options that all shards share
     DIR.shards/TASKS/12.pickle      the result of task 12 of one series of tasks
 
-Shard i of n makes every n-th task, until it has its n-th part of the puzzles. `merge` takes the tasks in their order,
-as one machine does: it loads the existing results, and computes and stores the missing ones. So the set does
-not depend on the number of shards, nor on how far each came.
+Shard i of n computes every n-th task, until it has 1/n of the puzzles. `merge` goes through the tasks in order, as one
+machine does: it loads the existing results, and computes and stores the missing ones. The set therefore does not
+depend on the number of shards or on their progress.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from datasets_gen.version import __version__
 
 @dataclass(frozen=True)
 class Shard:
-    """A part of the work: every `of`-th task from `index` on; all tasks if the set is merged."""
+    """A part of the work: every `of`-th task, starting at `index`; all tasks in `merge`."""
 
     folder: Path
     options: dict[str, Any]
@@ -63,7 +63,7 @@ class Shard:
         for name in sorted({*there, *self.options}):
             if (was := there.get(name)) != (now := self.options.get(name)):
                 raise DatasetError(
-                    f"{self.folder} holds shards with {name} {was}, not {now}; repeat their options, or name another "
+                    f"{self.folder} has shards with {name} {was}, not {now}; repeat their options, or type another "
                     "--output-dir"
                 )
 
@@ -81,7 +81,7 @@ def _kept(function: Callable[[Any], Result], folder: Path, numbered: tuple[int, 
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file whole: other machines may read it, or write the same."""
+    """Write a file atomically, since other machines may read or write it."""
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     part.write_bytes(content)
     part.replace(path)
@@ -89,7 +89,7 @@ def _write(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def making(shard: Shard) -> Iterator[None]:
-    """Make this process generate the shard within the block."""
+    """Make this process compute only the tasks of the shard within the block."""
     token = PART.set(shard)
     try:
         yield

@@ -47,14 +47,14 @@ def test_shards_of_another_set_or_page_are_refused(tmp_path, monkeypatch, refuse
     words = ["sudoku", "--size", "4", "--train", "8", "--test", "4", "--output-dir", str(tmp_path / "set")]
     refused(["merge", tmp_path / "set"], "no shards at", "set.shards; make them with --output-dir")
     assert main([*words, "--shard", "1/2"]) == 0
-    refused([*words, "--seed", "1", "--shard", "2/2"], "set.shards holds shards with seed 0, not 1", "repeat their")
+    refused([*words, "--seed", "1", "--shard", "2/2"], "set.shards has shards with seed 0, not 1", "repeat their")
     monkeypatch.chdir(tmp_path)
     page = Path(parallel.__file__).with_name("extensions") / "declared/pages/queens.py"
     Path("own.py").write_text(page.read_text().replace('"queens"', '"own"'))
     assert make("own.py --train 2 --test 0", "own", "--shard", "1/2") == 0
     with open("own.py", "a") as page:
         page.write("\n")
-    refused(["merge", "own"], "holds shards with sha256 of the page")
+    refused(["merge", "own"], "has shards with sha256 of the page")
 
 
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/2/3"])
