@@ -1,1 +1,1 @@
-"""`python -m datasets_gen show`: a puzzle drawn, and the statistics of its set."""
+"""`python -m datasets_gen show`: draws a puzzle and prints the statistics of its set."""

@@ -39,34 +39,34 @@ def run(options: argparse.Namespace) -> None:
     metadata, split = read_split(options.directory, name)
     examples = len(split.inputs)
     if not 0 <= options.index < examples:
-        raise DatasetError(f"--index {options.index}: split {name} holds {examples} examples, counted from 0")
+        raise DatasetError(f"--index {options.index}: split {name} has {examples} examples, counted from 0")
     puzzle, split = puzzle_of(metadata), unscored_as_pad(split)
     print(_drawing(puzzle, split, name, options.index))
     places = [(other, options.directory, other) for other in names]
     places += [(f"{against}/{other}", against, other) for against in options.against for other in splits_of(against)]
-    found = {}
+    statistics = {}
     for title, directory, other in places:
         its_metadata, its_split = read_split(directory, other)
         if (its_puzzle := puzzle_of(its_metadata)) != puzzle:
             raise DatasetError(f"{directory}: {its_puzzle.task} is another puzzle than {puzzle.task}")
-        found[title] = _statistics(puzzle, its_split)
+        statistics[title] = _statistics(puzzle, its_split)
         if title == other:
-            print("\n" + _summary(other, its_metadata, its_split, found[title]))
+            print("\n" + _summary(other, its_metadata, its_split, statistics[title]))
     if options.against:
-        print("\n" + "\n".join(_comparison(found, name)))
+        print("\n" + "\n".join(_comparison(statistics, name)))
 
 
-def _comparison(found: dict[str, dict[str, np.ndarray]], name: str) -> list[str]:
+def _comparison(statistics: dict[str, dict[str, np.ndarray]], name: str) -> list[str]:
     """Return lines with two-sample Kolmogorov-Smirnov tests of one split against all others, one per statistic."""
-    from scipy.stats import ks_2samp  # takes a second to come
+    from scipy.stats import ks_2samp  # the import takes a second
 
     lines = ["Kolmogorov-Smirnov tests, two samples: the distance D of the distributions, and the probability p"]
-    own = found.pop(name)
-    for title in own:
-        for other, values in ((other, all_of[title]) for other, all_of in found.items() if title in all_of):
-            test = ks_2samp(own[title], values)
+    chosen = statistics.pop(name)
+    for title in chosen:
+        for other, values in ((other, all_of[title]) for other, all_of in statistics.items() if title in all_of):
+            test = ks_2samp(chosen[title], values)
             lines.append(
-                f"  {title}: {name} (mean {own[title].mean():.4g}, n {len(own[title])}) against {other} "
+                f"  {title}: {name} (mean {chosen[title].mean():.4g}, n {len(chosen[title])}) against {other} "
                 f"(mean {values.mean():.4g}, n {len(values)}): D {test.statistic:.3f}, p {test.pvalue:.2g}"
             )
     return lines
@@ -75,10 +75,10 @@ def _comparison(found: dict[str, dict[str, np.ndarray]], name: str) -> list[str]
 def _statistics(puzzle: Puzzle, split: Split) -> dict[str, np.ndarray]:
     """Return the statistics of a split by name, (N,) or (P,), without empty ones, and the rating if it is another."""
     split = unscored_as_pad(split)
-    found = puzzle.features(split.inputs, split.labels)
-    if split.ratings is not None and puzzle.rating_name not in found:
-        found = {f"rating ({puzzle.rating_name})": split.ratings[~np.isnan(split.ratings)]} | found
-    return {name: values for name, values in found.items() if len(values)}
+    statistics = puzzle.features(split.inputs, split.labels)
+    if split.ratings is not None and puzzle.rating_name not in statistics:
+        statistics = {f"rating ({puzzle.rating_name})": split.ratings[~np.isnan(split.ratings)]} | statistics
+    return {name: values for name, values in statistics.items() if len(values)}
 
 
 def _drawing(puzzle: Puzzle, split: Split, name: str, index: int) -> str:
@@ -110,7 +110,7 @@ def _summary(name: str, metadata: Metadata, split: Split, statistics: dict[str, 
 
 
 def _histogram(title: str, values: np.ndarray) -> list[str]:
-    """Draw a histogram in text; a bar of whole numbers counts those from its start to its end."""
+    """Draw a histogram in text; a bar of whole numbers includes both its ends."""
     low, high = values.min(), values.max()
     lines = [f"{title}: mean {values.mean():.4g}, from {low:g} to {high:g}"]
     if low == high:
