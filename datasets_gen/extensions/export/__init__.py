@@ -1,1 +1,1 @@
-"""Sets of Sudokus and mazes as the published CSV."""
+"""Writes sets of Sudokus and mazes as the published CSV."""

@@ -1,4 +1,4 @@
-"""The command `export`: a split as CSV, as Sudoku-Extreme and Maze-Hard are published."""
+"""The command `export`: writes a split in the CSV format of Sudoku-Extreme and Maze-Hard."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def run_export(options: argparse.Namespace) -> None:
     metadata, split = read_split(options.directory, name)
     puzzle = puzzle_of(metadata)
     if not isinstance(puzzle, Sudoku | Maze):
-        raise DatasetError(f"{options.directory} holds {puzzle.task['name']}; only Sudoku and mazes are written as CSV")
+        raise DatasetError(
+            f"{options.directory} is a set of {puzzle.task['name']}; only Sudoku and mazes have this CSV"
+        )
     write_table(options.output, puzzle, metadata, split, name)
     print(f"{options.output}: {len(split.inputs):,} puzzles of {options.directory}, split {name}")
 
