@@ -21,14 +21,14 @@ from datasets_gen.progress import Progress
 from datasets_gen.scratch import scratch_beside
 from datasets_gen.version import __version__
 
-FEW, PARTS = 10, 100  # fewer documents than FEW are cut into about PARTS in all
+FEW, PARTS = 10, 100  # fewer than FEW documents are cut into about PARTS parts
 MADE_BY = ("tokens", "vocabulary", "window", "stride", "validation", "test", "field", "encoding", "seed")
-SUFFIXES = (".txt", ".md", ".rst", ".py", ".jsonl")  # of the files that are loaded from a folder, also followed by .gz
+SUFFIXES = (".txt", ".md", ".rst", ".py", ".jsonl")  # of files that are read in a folder, also if followed by .gz
 PAGE = f"""Make a set of windows of text, for causal models.
 
-Cuts text files into windows of tokens; a cell's label is the token after it. A file is a document, in .jsonl each
-line; every document is in one split. Of a folder the files that end in {", ".join(SUFFIXES)} are read, each also with
-.gz behind. Equal documents and windows are kept once.
+Cuts text files into windows of tokens; a cell's label is the next token. A document is a file, or a line of a .jsonl
+file; each document is in one split. In a folder, files ending in {", ".join(SUFFIXES)} are read, also if compressed
+(.gz). Equal documents and windows are kept once.
 
   python -m datasets_gen text books/ --output-dir data/books                    bytes, windows of 128
   python -m datasets_gen text *.md --tokens bpe --vocabulary 2000 --output-dir data/notes
@@ -45,13 +45,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     help = "tokens of words and bpe, fitted to the train split (default 4096)"
     add("--vocabulary", type=whole_number, default=4096, metavar="V", help=help)
     add("--window", type=whole_number, default=128, metavar="S", help="tokens of an example (default 128)")
-    help = "a window begins every N tokens; outside the train split a token is scored once (default: S)"
+    help = "distance between the beginnings of windows; outside the train split, a token is scored once (default: S)"
     add("--stride", type=whole_number, metavar="N", help=help)
     add("--validation", type=float, default=0.0, metavar="P", help="share of the documents (default 0)")
     add("--test", type=float, default=0.1, metavar="P", help="share of the documents (default 0.1)")
-    add("--field", default="text", help="which field of a .jsonl line is the text (default text)")
-    add("--encoding", default="utf-8", help="of the files (default utf-8)")
-    add("--seed", type=whole_number, default=0, help="another seed splits the documents otherwise (default 0)")
+    add("--field", default="text", help="field of a .jsonl line that contains the text (default text)")
+    add("--encoding", default="utf-8", help="encoding of the files (default utf-8)")
+    add("--seed", type=whole_number, default=0, help="random seed of the split by documents (default 0)")
     add("--output-dir", type=Path, required=True, metavar="DIR", help="a folder that does not exist yet")
 
 
@@ -61,10 +61,10 @@ def run(options: argparse.Namespace) -> None:
     stride = options.window if options.stride is None else options.stride
     if not 2 <= options.window <= 2**20 or not 1 <= stride <= options.window:
         raise DatasetError(
-            f"--window {options.window} --stride {stride}: give 2 tokens or more, and a stride up to these"
+            f"--window {options.window} --stride {stride}: windows need 2 tokens or more, and strides at most as many"
         )
     if options.test < 0 or options.validation < 0 or options.test + options.validation >= 1:
-        raise DatasetError(f"--test {options.test} --validation {options.validation}: shares, together below 1")
+        raise DatasetError(f"--test {options.test} --validation {options.validation}: type shares with a sum below 1")
     read = (document for path in options.files for document in documents(path, options.field, options.encoding))
     texts = _once(Progress(read, desc="reading", unit="document"))
     if len(texts) < FEW:
@@ -96,7 +96,7 @@ def documents(path: Path, field: str, encoding: str) -> Iterator[tuple[str, str]
     """Yield name and text of each document of a file, or of all files of a folder in sorted order."""
     files = sorted(file for file in path.rglob("*") if _readable(file)) if path.is_dir() else [path]
     if not files:
-        raise DatasetError(f"{path} holds no file that ends in {', '.join(SUFFIXES)}, or one of them and .gz")
+        raise DatasetError(f"{path} has no file that ends in {', '.join(SUFFIXES)}, or one of these and .gz")
     for file in files:
         if not file.is_file():
             raise DatasetError(f"no file {file}; give the path of a local file or folder")
@@ -113,7 +113,7 @@ def documents(path: Path, field: str, encoding: str) -> Iterator[tuple[str, str]
                         yield f"{file}:{number}", _line_text(line, field, f"{file}:{number}")
         except (UnicodeDecodeError, LookupError) as error:
             why = f"{file} is not {encoding} ({error})"
-            raise DatasetError(f"{why}; name its --encoding, or save it as UTF-8") from None
+            raise DatasetError(f"{why}; type its --encoding, or save it as UTF-8") from None
         except (gzip.BadGzipFile, EOFError) as error:
             raise DatasetError(f"{file} is damaged ({error})") from None
 
@@ -129,23 +129,23 @@ def _line_text(line: str, field: str, where: str) -> str:
         raise DatasetError(f"{where} is not JSON ({error})") from None
     if not isinstance(value, dict) or not isinstance(value.get(field), str):
         has = ", ".join(value) if isinstance(value, dict) else "no object"
-        raise DatasetError(f"{where} has no text in the field {field!r} ({has}); name its --field")
+        raise DatasetError(f"{where} has no text in the field {field!r} ({has}); type its --field")
     return str(value[field])
 
 
 def _once(documents: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Collect the texts by name; of equal texts the first is kept, empty ones are left out."""
+    """Collect the texts by name; keeps the first of equal texts and skips empty ones."""
     names: dict[str, str] = {}
     for name, text in documents:
         if "\0" in text:
-            raise DatasetError(f"{name} holds a byte of 0, so it is not a text")
+            raise DatasetError(f"{name} contains a zero byte, so it is not a text")
         if text.strip():
             names.setdefault(text, name)
     return {name: text for text, name in names.items()}
 
 
 def _cut(name: str, text: str, size: int) -> Iterator[tuple[str, str]]:
-    """Cut a text into parts of whole lines; a part ends with the line that brings it to `size` characters."""
+    """Cut a text at line ends into parts; a part ends when it has `size` characters or more."""
     part, number = "", 1
     for line in text.splitlines(keepends=True):
         part += line
@@ -159,21 +159,23 @@ def _splits(names: list[str], options: argparse.Namespace) -> dict[str, str]:
     """Return the split of each document by its name."""
     sizes = {name: max(1, round(getattr(options, name) * len(names))) for name in SPLITS[1:] if getattr(options, name)}
     if sum(sizes.values()) >= len(names):
-        raise DatasetError(f"{len(names)} documents are too few for {len(sizes) + 1} splits; give more, or --test 0")
+        raise DatasetError(
+            f"{len(names)} documents are too few for {len(sizes) + 1} splits; add documents, or type --test 0"
+        )
     order = [names[number] for number in np.random.default_rng(options.seed).permutation(len(names))]
-    found, first = dict.fromkeys(names, "train"), 0
+    split_of, first = dict.fromkeys(names, "train"), 0
     for split, size in sizes.items():
-        found |= dict.fromkeys(order[first : first + size], split)
+        split_of |= dict.fromkeys(order[first : first + size], split)
         first += size
-    return found
+    return split_of
 
 
 def _tokenized(
     texts: dict[str, str], split_of: dict[str, str], puzzle: Text, stride: int, scratch: Path
 ) -> dict[str, Split]:
-    """Make the windows of every split; they are written to disk while they are made.
+    """Make the windows of every split, and write them to disk at once.
 
-    Test and validation first: a window that they have is left out of training.
+    Test and validation come first, because their windows are excluded from training.
     """
     kind, window = np.uint8 if puzzle.vocab_size <= 256 else np.int32, puzzle.window
     seen: set[int] = set()
@@ -181,7 +183,7 @@ def _tokenized(
     splits = {}
     with Progress(total=len(split_of), desc="tokenizing", unit="document") as bar:
         for split in reversed(SPLITS):
-            names, sources = [name for name, own in split_of.items() if own == split], []
+            names, sources = [name for name, its_split in split_of.items() if its_split == split], []
             if not names:
                 continue
             paths = [scratch / f"{split}.{part}" for part in ("inputs", "labels")]
@@ -199,7 +201,7 @@ def _tokenized(
                     sources += [numbers[name]] * len(new)
                     bar.update()
             if not sources:
-                raise DatasetError(f"every window of the {split} split is in another split as well; give more files")
+                raise DatasetError(f"every window of the {split} split is also in another split; add files")
             inputs_there, labels_there = (np.memmap(path, kind, "r", shape=(len(sources), window)) for path in paths)
             splits[split] = Split.of_puzzles(inputs_there, labels_there, sources=np.array(sources, np.int32))
     return {name: splits[name] for name in SPLITS if name in splits}
@@ -208,8 +210,8 @@ def _tokenized(
 def windows(tokens: np.ndarray, window: int, stride: int, every: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return inputs and labels (N, window) of a document's tokens (n,), padded with 0; a label is the next token.
 
-    every: all labels are scored; else those that the window before has scored are not, so that each token counts once
-    and has at least window − stride tokens before it.
+    every: all labels are scored. Otherwise labels that the previous window scored are not, so that each token counts
+    once and has at least window − stride tokens before it.
     """
     starts = range(0, max(1, len(tokens) - 1 - (window - stride)), stride)  # the last one ends with the document
     inputs, labels = np.zeros((2, len(starts), window), tokens.dtype)

@@ -1,4 +1,4 @@
-"""Windows of text for causal models: the label of a token is the token after it."""
+"""Windows of text for causal models: the label of a token is the next token."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ class Text(Puzzle):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer between text and tokens."""
+        """Return the tokenizer."""
         return tokenizer_of(self.tokens, self.vocabulary)
 
     @property
     def end(self) -> int:  # type: ignore[override]
-        """The token before and after each document."""
+        """Return the token before and after each document."""
         return self.tokenizer.end
 
     @property
     def vocab_size(self) -> int:
-        """The size V of the vocabulary, padding included."""
+        """Return the size V of the vocabulary, padding included."""
         return self.tokenizer.size
 
     @property
     def grid_shape(self) -> tuple[int, int]:
-        """A window is one row of cells."""
+        """Return (1, S): a window is one row of cells."""
         return 1, self.window
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
@@ -77,10 +77,10 @@ class Text(Puzzle):
         return "\n".join("".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in lines)
 
     def parse(self, text: str) -> np.ndarray:
-        """Return tokens (n,) of the beginning of a document: `end`, then the text. They need not fill a window."""
+        """Return tokens (n,) of the beginning of a document: `end`, then the text; n may be less than the window."""
         tokens = [self.end, *self.tokenizer.encode(text)]
         if len(tokens) > self.window:
-            raise DatasetError(f"the text has {len(tokens)} tokens, the model reads {self.window}; give a shorter one")
+            raise DatasetError(f"the text has {len(tokens)} tokens, but the model reads {self.window}; shorten it")
         return np.array(tokens, np.int32)
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from datasets_gen.layout import DatasetError
 
-PAD, END, UNKNOWN = "", "¶", "�"  # how text shows the tokens that stand for no text
+PAD, END, UNKNOWN = "", "¶", "�"  # characters that show the tokens without text
 WORD = re.compile(r"\w+|[^\w\s]")  # the blind-spot paper's "regex tokenizer": words and marks, without white space
 
 
@@ -35,7 +35,7 @@ def _bytes(lines: str) -> Tokenizer:
 
 
 def _words(lines: str) -> Tokenizer:
-    """Words and marks; one that is not in the vocabulary is token 2. The original white space is lost."""
+    """Words and marks; all that are not in the vocabulary become token 2. White space is not kept."""
     words = [PAD, "", UNKNOWN, *lines.split("\n")]
     numbers = {word: number for number, word in enumerate(words)}
     return Tokenizer(
@@ -75,16 +75,16 @@ def tokenizer_of(kind: str, lines: str) -> Tokenizer:
 def fitted(kind: str, texts: Iterable[str], size: int) -> str:
     """Return the vocabulary of at most `size` tokens fitted to the texts, one entry a line; "" for bytes.
 
-    words: the most frequent ones that occur twice or more, equal ones in the order of the alphabet (the blind-spot
-    paper: 20,000). bpe: merges, in order.
+    words: the most frequent ones that occur twice or more, ties in alphabetical order (the blind-spot paper: 20,000).
+    bpe: merges, in order.
     """
     if kind == "bytes":
         return ""
     if kind == "words":
         counts = Counter(word for text in texts for word in WORD.findall(text))
-        found = [word for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if count > 1]
-        found = found[: size - 3]
-        has = len(found) + 3
+        entries = [word for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if count > 1]
+        entries = entries[: size - 3]
+        has = len(entries) + 3
     else:
         library = _library()
         bpe = _byte_level(library)
@@ -95,10 +95,10 @@ def fitted(kind: str, texts: Iterable[str], size: int) -> str:
             show_progress=False,
         )
         bpe.train_from_iterator(texts, trainer)
-        found, has = _merges(bpe), bpe.get_vocab_size()
+        entries, has = _merges(bpe), bpe.get_vocab_size()
     if has < size:
-        raise DatasetError(f"--vocabulary {size}: the text has {has} {kind} that occur twice or more; give {has}")
-    return "\n".join(found)
+        raise DatasetError(f"--vocabulary {size}: the text has {has} {kind} that occur twice or more; type {has}")
+    return "\n".join(entries)
 
 
 def _library() -> Any:
@@ -117,6 +117,6 @@ def _byte_level(library: Any, **fitted: Any) -> Any:
 
 
 def _merges(bpe: Any) -> list[str]:
-    """'a b' of each pair that is merged, in order."""
+    """Return 'a b' for each merged pair, in order."""
     merges = json.loads(bpe.to_str())["model"]["merges"]
     return [pair if isinstance(pair, str) else " ".join(pair) for pair in merges]

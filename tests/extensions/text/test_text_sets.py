@@ -110,13 +110,13 @@ def test_one_long_file_is_cut_into_documents(tmp_path, made):
 
 FAULTS = {  # content, further words, what is said
     "a.txt": (b"\xff\xfe caf\xe9", "", "is not utf-8"),
-    "c.txt": ("a\0b", "", "holds a byte of 0"),
-    "e.jsonl": ('{"story": "x"}\n', "", "no text in the field 'text' (story); name its --field"),
+    "c.txt": ("a\0b", "", "contains a zero byte"),
+    "e.jsonl": ('{"story": "x"}\n', "", "no text in the field 'text' (story); type its --field"),
     "f.jsonl": ("{]\n", "", "f.jsonl:1 is not JSON"),
     "g.txt": ("one", "", "are too few for 2 splits"),
     "h.txt": ("one\ntwo\nsix\nten\n" * 9, "--tokens words --vocabulary 50", "--vocabulary 50: the text has 3 words"),
-    "j.txt": ("one\n" * 99, "--window 1", "--window 1 --stride 1: give 2 tokens or more"),
-    "nothing/x.bin": (b"1", "", "holds no file that ends in .txt"),
+    "j.txt": ("one\n" * 99, "--window 1", "--window 1 --stride 1: windows need 2 tokens or more"),
+    "nothing/x.bin": (b"1", "", "has no file that ends in .txt"),
 }
 
 
