@@ -1,1 +1,1 @@
-"""`sudoku --mix extreme`: 9×9 Sudokus as hard as the forums' hardest, found by search; neighbours of puzzles."""
+"""`sudoku --mix extreme`: searches 9×9 Sudokus as hard as the forums' hardest; neighbours of puzzles."""

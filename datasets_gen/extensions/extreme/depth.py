@@ -1,11 +1,11 @@
-"""Depth of a Sudoku: the level of trial and error that it needs when assumptions are checked with singles only.
+"""Depth of a Sudoku: the level of trial and error that it needs if assumptions are checked only by singles.
 
-    0  singles, naked and hidden, solve it
-    1  every candidate goes whose assumption leads singles to a contradiction, until nothing changes; then it is solved
-    2  the same, but an assumption may itself use depth 1
+    0  naked and hidden singles solve it
+    1  candidates are removed whose assumption leads to a contradiction by singles, until none is left; this solves it
+    2  as 1, but an assumption may itself use depth 1
     3  more is needed
 
-A candidate that is refuted stays refuted when others go, so no order of elimination changes the result. The levels are
+A refuted candidate stays refuted when others are removed, so the order of elimination does not matter. The levels are
 Berthier's T&E(0), T&E(1) and T&E(2), https://arxiv.org/abs/1304.1628.
 """
 
@@ -24,7 +24,7 @@ MOST = 20_000  # puzzles whose depth is a statistic: 1.5 ms each
 
 @compiled
 def _keep(mask, cell, candidates, stack, table):
-    """Leave some candidates of a cell, and deduce by singles; False if a contradiction shows."""
+    """Keep only some candidates of a cell, and deduce by singles; returns False on a contradiction."""
     mask[cell] = candidates
     stack[0] = cell
     return candidates != 0 and deduce(mask, stack, 1 if BITS[candidates] == 1 else 0, table[1][cell], table)
@@ -32,10 +32,10 @@ def _keep(mask, cell, candidates, stack, table):
 
 @compiled
 def _eliminate(mask, true, deepest, stack, table):
-    """Remove from mask (S,) what trial and error of level `deepest` refutes; never the candidates `true` (S,).
+    """Remove from mask (S,) the candidates that trial and error of level `deepest` refutes; never those of `true` (S,).
 
-    states[k] is the board below k assumptions. There the candidates are tried in turn, each by a copy of the board one
-    level deeper, until a whole turn refutes none. No function calls itself: numba crashes on such code from its cache.
+    states[k] is the board after k assumptions. Its candidates are tried in turn, each in a copy of the board one level
+    deeper, until a full pass refutes none. The code is not recursive, because numba crashes on cached recursion.
     """
     size = table[0].shape[1]
     count, level = len(mask) * size, 0
@@ -43,7 +43,7 @@ def _eliminate(mask, true, deepest, stack, table):
     at, quiet = np.zeros(deepest, np.int64), np.zeros(deepest, np.int64)
     states[0] = mask
     while True:
-        if quiet[level] == count:  # the assumption that led here is not refuted
+        if quiet[level] == count:  # the assumption is not refuted
             level -= 1
             if level < 0:
                 mask[:] = states[0]
@@ -62,7 +62,7 @@ def _eliminate(mask, true, deepest, stack, table):
                 quiet[level] = 0
             continue
         while not _keep(states[level], cell, states[level, cell] & ~bit, stack, table):
-            level -= 1  # nothing is left: the assumption that led here is refuted
+            level -= 1  # no candidate is left: the assumption is refuted
             cell, bit = at[level] // size, np.uint16(1 << at[level] % size)
         quiet[level] = 0
 
@@ -75,30 +75,30 @@ def _candidates(mask):
 
 @compiled
 def _measure_all(boards, solutions, table):
-    """Return the depth of N boards (N, S), and the candidates that depth 1 leaves: (N, 2)."""
-    found, stack = np.zeros((len(boards), 2), np.int64), np.empty(boards.shape[1], np.int64)
+    """Return (N, 2): the depth of N boards (N, S), and the number of candidates after depth 1."""
+    results, stack = np.zeros((len(boards), 2), np.int64), np.empty(boards.shape[1], np.int64)
     size = table[0].shape[1]
     for n in range(len(boards)):
         mask, true = masks(boards[n], size), masks(solutions[n], size)
         deduce(mask, stack, lone(mask, stack), (1 << len(table[0])) - 1, table)
-        while _candidates(mask) and found[n, 0] < 3:
-            found[n, 0] += 1
-            if found[n, 0] < 3:
-                _eliminate(mask, true, found[n, 0], stack, table)
-            if found[n, 0] == 1:
-                found[n, 1] = _candidates(mask)
-    return found
+        while _candidates(mask) and results[n, 0] < 3:
+            results[n, 0] += 1
+            if results[n, 0] < 3:
+                _eliminate(mask, true, results[n, 0], stack, table)
+            if results[n, 0] == 1:
+                results[n, 1] = _candidates(mask)
+    return results
 
 
 class Depths(NamedTuple):
-    """The difficulty of N puzzles that have one solution each."""
+    """The difficulty of N puzzles with one solution each."""
 
     depth: np.ndarray  # (N,) 0 to 3
-    left: np.ndarray  # (N,) candidates of the cells that depth 1 leaves open
+    left: np.ndarray  # (N,) candidates of the cells that are open after depth 1
 
 
 def depths(boards: np.ndarray, solutions: np.ndarray) -> Depths:
-    """Return the depths of boards (N, S) of digits, 0 in an open cell, whose only solutions (N, S) are known."""
+    """Return the depths of boards (N, S) of digits, 0 in an open cell, with their only solutions (N, S)."""
     tables = geometry(size_of(boards))
     singles = tables._replace(segments=tables.segments[:0])  # without locked candidates
     depth, left = _measure_all(*(np.ascontiguousarray(each, np.uint8) for each in (boards, solutions)), singles).T

@@ -1,13 +1,13 @@
 """The generator's solver of 9×9 boards: all solutions, and trial and error.
 
-Every digit holds its places as words of bits. A band is a row of boxes, and a word of 27 bits has the places of a
-digit in it: cell i has bit i % 27 of band i // 27. A block is a band or a stack. A pattern of 9 bits has the lines
-and boxes of a block a digit may take: bit 3i + k is line i of box k.
+The possible places of a digit are bits. A band is a row of boxes; a word of 27 bits has the places of a digit in it:
+cell i is bit i % 27 of band i // 27. A block is a band or a stack. A pattern of 9 bits says in which line and box of
+a block a digit is still possible: bit 3i + k is line i of box k.
 
-Naked and hidden singles, locked candidates and triples are drawn to a fixpoint; then a guess says which line a digit
-takes in a box; a guess that fails is struck out. A state is (9, 12) uint32, for every digit: its places in three bands,
-those alone in their box, its patterns in three bands and three stacks. Conversions to int64 and index loops make the
-code fast, three to ten times as fast on hard boards as the solver of all sizes.
+Naked and hidden singles, locked candidates and triples are applied to a fixpoint. Then a guess chooses the line of a
+digit in a box. If a guess leads to a contradiction, its candidate is removed. A state is (9, 12) uint32; each digit has
+its places in three bands, its only places in a box, and its patterns in three bands and three stacks. Conversions to
+int64 and index loops make the code fast, three to ten times as fast on hard boards as the solver of all sizes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from datasets_gen.compiled import compiled
 from datasets_gen.sudoku.tables import geometry
 
 NO_CAP = 1 << 40  # of solutions or of guesses
-PASSES = 8  # of trial and error, over which the candidates that it leaves are averaged
+PASSES = 8  # passes of trial and error, whose remaining candidates are averaged
 
 # Tables by a row or a pattern, both of 9 bits
 ROWS = np.arange(512)
 BITS = np.bitwise_count(ROWS)
 TOUCHED = [((ROWS >> 3 * stack & 7) > 0) << stack for stack in range(3)]
-STACKS = np.bitwise_or.reduce(TOUCHED).astype(np.uint8)  # boxes that a row touches
+STACKS = np.bitwise_or.reduce(TOUCHED).astype(np.uint8)  # boxes that a row uses
 CROWDED = np.bitwise_or.reduce([(BITS[ROWS & 7 << 3 * stack] > 1) << stack for stack in range(3)]).astype(np.uint8)
 BOX = 0o007007007  # the box in stack 0 of a band
 ALL = (1 << 27) - 1  # the cells of a band
@@ -39,9 +39,9 @@ def _rivals(entry: int) -> int:
 
 
 def _lone(lines: int) -> np.ndarray:
-    """Return the entries of every pattern that have no rival among `lines` of their own."""
-    own = [lines << (e % 3 if lines == 0o111 else 3 * (e // 3)) for e in range(9)]
-    return np.bitwise_or.reduce([np.where(ROWS & _rivals(e) & own[e] == 0, ROWS & 1 << e, 0) for e in range(9)])
+    """Return the entries of each pattern without a rival in their line or box, as selected by `lines`."""
+    unit = [lines << (e % 3 if lines == 0o111 else 3 * (e // 3)) for e in range(9)]
+    return np.bitwise_or.reduce([np.where(ROWS & _rivals(e) & unit[e] == 0, ROWS & 1 << e, 0) for e in range(9)])
 
 
 ALONE = (_lone(0o111) | _lone(0o007)).astype(np.uint16)  # entries that are alone in their box or line
@@ -50,14 +50,16 @@ PLACES = [(ROWS >> e & 1) * (7 << 9 * (e // 3) + 3 * (e % 3)) for e in range(9)]
 SPREAD = np.bitwise_or.reduce(PLACES).astype(np.uint32)  # cells of a band
 OPEN = np.array(
     [sum(BOX << 3 * k for k in range(3) if not taken >> k & 1) for taken in range(8)], np.uint32
-)  # boxes of a band but some
+)  # the cells of a band outside some boxes
 
-# In a block a digit takes one line of every box, and in every box another: a permutation. An entry that no permutation
-# uses falls away; these are the locked candidates.
+# In a block, a digit takes a different line in each box: a permutation. Entries that no permutation uses are removed;
+# these are the locked candidates.
 WAYS = np.array([sum(1 << 3 * line + box for line, box in enumerate(way)) for way in permutations(range(3))])
 HELD = ROWS[:, None] & WAYS == WAYS
-CLOSED = np.bitwise_or.reduce(np.where(HELD, WAYS, 0), axis=1).astype(np.uint16)  # what permutations leave of a pattern
-FILLINGS = HELD.sum(1).astype(np.uint8)  # how many permutations a pattern holds
+CLOSED = np.bitwise_or.reduce(np.where(HELD, WAYS, 0), axis=1).astype(
+    np.uint16
+)  # the entries of a pattern that a permutation uses
+FILLINGS = HELD.sum(1).astype(np.uint8)  # the number of permutations in a pattern
 
 # Words, one per band, of the cells that share a unit with a cell
 BIT = np.where(np.arange(3) == np.arange(81)[:, None] // 27, 1 << np.arange(81)[:, None] % 27, 0).astype(np.uint32)
@@ -78,7 +80,7 @@ def _columns(places):
 
 @compiled
 def _turned(first, second, third):
-    """Columns that a digit may take, of three bands: the patterns of three stacks; and the other way round."""
+    """Convert columns of three bands to the patterns of three stacks, or the reverse."""
     return (
         first & 7 | (second & 7) << 3 | (third & 7) << 6,
         first >> 3 & 7 | second & 56 | (third & 56) << 3,
@@ -88,7 +90,7 @@ def _turned(first, second, third):
 
 @compiled
 def _alone(places):
-    """Return the places of a digit in a band that are alone in their box."""
+    """Return the places of a digit in a band that are the only ones in their box."""
     first, second, third = places & 511, places >> 9 & 511, places >> 18
     twice = first & second | (first | second) & third
     return places & np.int64(OPEN[STACKS[twice] | CROWDED[first | second | third]])
@@ -96,7 +98,7 @@ def _alone(places):
 
 @compiled
 def _close(state, digit):
-    """Apply locked candidates and lone places of a digit to a fixpoint; return False if a band has no place for it."""
+    """Apply locked candidates and single places of a digit to a fixpoint; returns False if a band has no place."""
     top, centre, bottom = np.int64(state[digit, 0]), np.int64(state[digit, 1]), np.int64(state[digit, 2])
     while True:
         upper, inner, lower = _pattern(top), _pattern(centre), _pattern(bottom)
@@ -124,9 +126,9 @@ def _close(state, digit):
 
 @compiled
 def _deduce(state, dirty):
-    """Draw every single, locked candidate and triple; False if a contradiction shows.
+    """Apply singles, locked candidates and triples to a fixpoint; returns False on a contradiction.
 
-    dirty has a bit for every digit that lost a place since it was closed.
+    dirty has a bit for each digit that lost a place since `_close`.
     """
     while True:
         digit = 0
@@ -179,9 +181,9 @@ def _restrict(state, digit, block, pattern):
 def _triples(state):
     """Remove candidates by triples, once: the crossing of a line and a box has as many digits as cells.
 
-    If no other digit may stand in the crossing, these stand nowhere else in the line and the box; if these have
-    no other place in the line, or none in the box, no other digit stands in the crossing. Returns a bit for every digit
-    that lost a place, -1 for a contradiction.
+    If no other digit is possible in the crossing, these are impossible elsewhere in the line and the box. If these have
+    no other place in the line, or none in the box, no other digit is possible in the crossing. Returns a bit for each
+    digit that lost a place, -1 for a contradiction.
     """
     dirty = 0
     for block in range(6):
@@ -205,7 +207,7 @@ def _triples(state):
 
 @compiled
 def _choose(state):
-    """In the block that can be filled in the fewest ways, of the digit with the fewest, an open line of a box.
+    """Choose a guess: an open line of a box, in the block and for the digit with the fewest permutations.
 
     Returns the block, the digit and the entry of its pattern; -1 if the board is solved.
     """
@@ -232,7 +234,7 @@ def _choose(state):
 
 @compiled
 def _read(state, board):
-    """Return the places that the clues leave to every digit. A value 9 + d bars the digit d from a cell."""
+    """Return the possible places of each digit given the clues. A value 9 + d excludes the digit d from a cell."""
     state[:, :3] = ALL
     for cell in range(81):
         for digit in range(9 if board[cell] else 0):
@@ -242,10 +244,10 @@ def _read(state, board):
 
 @compiled
 def search(board, limit, cap, seen):
-    """(solutions found, at most `limit`; guesses made, at most `cap`) of a board (81,) as `_read` takes it.
+    """Return the numbers of solutions (at most `limit`) and guesses (at most `cap`) of a board (81,) for `_read`.
 
-    seen (2, 9, 3) uint32: the places of every digit in one solution or more and in two or more are noted there, and
-    branches that can add nothing are left out.
+    seen (2, 9, 3) uint32 receives the places of each digit in at least one and at least two solutions; branches that
+    cannot add places are skipped.
     """
     state, saved = np.zeros((9, 12), np.uint32), np.empty((162, 9, 12), np.uint32)
     guessed = np.empty((162, 3), np.int64)
@@ -277,7 +279,7 @@ def search(board, limit, cap, seen):
 
 @compiled
 def minimise(board, solution, order):
-    """Blank the cells of `board` (81,) in place, in the given order, as long as one solution remains."""
+    """Blank the cells of `board` (81,) in place, in this order, if one solution remains."""
     for cell in order:
         if board[cell]:
             board[cell] = 9 + solution[cell]
@@ -289,8 +291,8 @@ def minimise(board, solution, order):
 def endurance(board, solution):
     """Return the number of wrong candidates of a board (81,) that a pass of trial and error leaves, mean of `PASSES`.
 
-    A pass assumes every candidate that is not in the solution (81,), from one state, and strikes out at once all of
-    those that the rules above refute. It falls only gradually from puzzles that need more than that to others.
+    A pass assumes each candidate that is not in the solution (81,), from one state, and then removes all those that the
+    rules above refute. The number changes gradually between puzzles that need more than this and others.
     """
     state, assumed = np.zeros((9, 12), np.uint32), np.empty((9, 12), np.uint32)
     _read(state, board)
@@ -318,7 +320,7 @@ def endurance(board, solution):
 
 
 def solutions(board: np.ndarray, limit: int = NO_CAP, cap: int = NO_CAP) -> tuple[np.ndarray, bool]:
-    """(2, 81, 9) bool: the digits that stand in a cell in one solution or more, in two or more; are they all?
+    """Return (2, 81, 9) bool: digits of a cell in at least one and at least two solutions; and whether these are all.
 
     The search ends after `limit` solutions or `cap` guesses.
     """
