@@ -1,1 +1,1 @@
-"""Puzzle sets: generated, imported, verified and drawn. numpy and numba, never torch."""
+"""Generates, imports, verifies and draws puzzle sets, with numpy and numba, without torch."""

@@ -40,7 +40,7 @@ def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> Non
     for name, default in (("train", train), ("validation", 0), ("test", test)):
         help = f"{name} puzzles (default {default})"
         parser.add_argument(f"--{name}", type=whole_number, default=default, metavar="N", help=help)
-    help = "whole number from 0; another seed makes another set (default 0)"
+    help = "random seed, 0 or more (default 0)"
     parser.add_argument("--seed", type=whole_number, default=0, help=help)
     add_processes(parser)
     help = "a folder that does not exist yet"
@@ -51,7 +51,7 @@ def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> Non
 
 def add_processes(parser: argparse.ArgumentParser) -> None:
     """Add --processes."""
-    help = "at most N processes (default: one a processor); the result does not depend on N"
+    help = "maximum number of processes (default: one per processor); the result does not depend on it"
     parser.add_argument("--processes", type=whole_number, metavar="N", help=help)
 
 
@@ -72,7 +72,7 @@ def save(
     facts: Mapping[str, Any],
     command: str | None = None,
 ) -> None:
-    """Write the set with the command that makes it again (by default the puzzle's name), and print its path."""
+    """Write the set with the command that reproduces it (by default the puzzle's name), and print its path."""
     if options.instead:
         print(options.instead)
         return

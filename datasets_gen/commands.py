@@ -27,10 +27,12 @@ Every command has its own --help with examples. The same options and seed give t
 """
 
 
-COMMANDS: list[Callable[[argparse._SubParsersAction], None]] = [  # each adds a command or several
+COMMANDS: list[Callable[[argparse._SubParsersAction], None]] = [  # each adds one or more commands
     module.add_parser for module in (sudoku, maze, importers, verify)
 ]
-FILES: dict[str, Callable[[argparse._SubParsersAction, str], None]] = {}  # the same of a file, by the end of its name
+FILES: dict[
+    str, Callable[[argparse._SubParsersAction, str], None]
+] = {}  # commands for files, by the end of their names
 
 
 def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
@@ -55,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except SystemExit as stop:
         return int(stop.code or 0)
-    except BrokenPipeError:  # the reader of our output has left, as `| head` does
+    except BrokenPipeError:  # the reader of our output has exited, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (KeyboardInterrupt, SystemError) as error:
         cause = error.__cause__ or error.__context__  # numba passes an interrupt on as the cause of a SystemError

@@ -39,65 +39,65 @@ class Puzzle(ABC):
     @property
     @abstractmethod
     def characters(self) -> str:
-        """The characters of the tokens in text, one for each token."""
+        """Return the characters of the tokens in text, one for each token."""
 
     @property
     @abstractmethod
     def grid_shape(self) -> tuple[int, int]:
-        """(rows, columns) of the board; one row for text."""
+        """Return (rows, columns) of the board; one row for text."""
 
     def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """Return (N,) bool: whether each answer (N, S) keeps the given cells of its question and obeys every rule."""
-        raise NotImplementedError(f"no rule tells a right answer of {self.name}")
+        raise NotImplementedError(f"{self.name} has no rules that judge answers")
 
     @property
     def rules(self) -> str:
-        """The sentence that `verify` prints if the rules hold."""
+        """Return the sentence that `verify` prints if the rules hold."""
         return "every answer is right"
 
     @property
     def vocab_size(self) -> int:
-        """The number of tokens V, padding included."""
+        """Return the number of tokens V, padding included."""
         return len(self.characters)
 
     @property
     def seq_len(self) -> int:
-        """The number of cells S of an example."""
+        """Return the number of cells S of an example."""
         return self.grid_shape[0] * self.grid_shape[1]
 
     def on_board(self, cells: np.ndarray) -> np.ndarray:
-        """Return the drawn cells (..., rows, columns) of (..., S); a family may have hidden cells beside the board."""
+        """Return the drawn cells (..., rows, columns) of (..., S); a family may also have hidden cells."""
         return cells.reshape(*cells.shape[:-1], *self.grid_shape)
 
     @property
     def glyphs(self) -> str:
-        """The characters of the tokens in a picture, one for each token; blank for an open cell or a fill."""
+        """Return the characters of the tokens in a picture, one for each token; blank for an open cell or a fill."""
         return self.characters.replace(".", " ")
 
     @property
     def box_shape(self) -> tuple[int, int] | None:
-        """(rows, columns) of the boxes that a drawing separates by lines, or None if it has none."""
+        """Return (rows, columns) of the boxes that a drawing separates by lines, or None if it has none."""
         return None
 
     @property
     def symmetry(self) -> GridSymmetry | None:
-        """The symmetries under which the rules hold, or None."""
+        """Return the symmetries under which the rules hold, or None."""
         return None
 
     @property
     def structure(self) -> Structure:
-        """Grid, groups and interchangeable symbols, as far as the family has them."""
+        """Return grid, groups and interchangeable symbols, if the family has them."""
         return Structure(grid=self.grid_shape, outside=self.outside)
 
     @property
     def task(self) -> dict[str, Any]:
-        """The entry in dataset.json: the family's name and its fields."""
+        """Return the entry in dataset.json: the family's name and its fields."""
         return {"name": self.name, **vars(self)}
 
     def valid(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """Return (N,) bool: whether each answer is the label that a set must have, so that `fault` is None."""
-        own = [None] * len(questions) if relations is None else relations
-        return np.array([self.fault(*each) is None for each in zip(questions, answers, own, strict=True)], bool)
+        rows = [None] * len(questions) if relations is None else relations
+        return np.array([self.fault(*each) is None for each in zip(questions, answers, rows, strict=True)], bool)
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """Return the first fault of one answer (S,) as text with its cells, or None if it is solved."""
@@ -119,8 +119,8 @@ class Puzzle(ABC):
 
     def contradiction(self, question: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """Return the reason why a question (S,) has no answer, or None if no simple check shows one."""
-        found = self.exact(question, relations)
-        return None if found is None or found[0] else "no answer obeys all rules and clues"
+        solution = self.exact(question, relations)
+        return None if solution is None or solution[0] else "no answer satisfies all rules and clues"
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray] | None:
         """Solve exactly: the number of solutions (at most 2) and one of them (S,). None: this family has no solver."""
@@ -170,7 +170,7 @@ class Puzzle(ABC):
 
     @property
     def typed_as(self) -> dict[str, int]:
-        """The token of each character that may be typed for a cell."""
+        """Return the token of each character that may be typed for a cell."""
         return {character: token for token, character in enumerate(self.characters)}
 
     def parse(self, text: str) -> np.ndarray:
@@ -196,7 +196,7 @@ class SquareBoard(Puzzle):
 
     @property
     def grid_shape(self) -> tuple[int, int]:
-        """(rows, columns) of the board."""
+        """Return (rows, columns) of the board."""
         return self.size, self.size
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:

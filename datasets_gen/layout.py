@@ -50,7 +50,7 @@ NAME = re.compile(r"\w[\w.+ -]*")
 
 
 class DatasetError(ValueError):
-    """A puzzle set, or a request for one, that breaks a rule; the text states the place, the reason and the fix."""
+    """A puzzle set, or a request for one, is not valid; the text states the place, the reason and the fix."""
 
 
 # Text and JSON
@@ -59,14 +59,14 @@ class DatasetError(ValueError):
 def check_name(name: str, what: str) -> None:
     """Raise DatasetError if a name cannot be part of a file's name: a path, empty, or of other characters."""
     if not NAME.fullmatch(name):
-        raise DatasetError(f"{what} {name!r} is not a name; give letters, digits and . _ + - (no path)")
+        raise DatasetError(f"{what} {name!r} is not a name; type letters, digits and . _ + - (no path)")
 
 
 @contextlib.contextmanager
 def text_file(path: Path) -> Iterator[IO[str]]:
     """Open a UTF-8 file to read; line ends stay, a byte order mark is skipped. Raises DatasetError for another file."""
     if not path.is_file():
-        raise DatasetError(f"no file {path}; give the path of a local file")
+        raise DatasetError(f"there is no file {path}; type the path of a local file")
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
             yield file
@@ -153,9 +153,9 @@ class Split:
         return None if self.relations is None else self.relations[example]
 
     def parts(self) -> Iterator[tuple[int, Split]]:
-        """Yield the examples in parts: the number of the first example, and a split of the part.
+        """Yield the number of the first example and a split, for each part of the examples.
 
-        Each example of a part is a puzzle of its own: identifiers, ratings and sources are left out.
+        Each example of a part is a separate puzzle, without identifiers, ratings and sources.
         """
         for rows in parts(len(self.inputs)):
             relations = None if self.relations is None else self.relations[rows]
@@ -197,7 +197,7 @@ def _unscored(labels: np.ndarray, metadata: Metadata) -> np.ndarray:
 def check_free(directory: Path) -> None:
     """Raise DatasetError if a folder is in use."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise DatasetError(f"{directory} already exists and is not empty; name another --output-dir or remove it")
+        raise DatasetError(f"{directory} already exists and is not empty; type another --output-dir or remove it")
 
 
 @contextlib.contextmanager
@@ -243,7 +243,7 @@ def write_dataset(
             for key in ARRAYS[:2]:
                 tokens = getattr(split, key)
                 small = vocab_size <= 256 and tokens.min(initial=0) >= 0 and tokens.max(initial=0) <= 255
-                arrays[key] = tokens.astype(np.uint8 if small else np.int32, copy=False)  # some ignore -100
+                arrays[key] = tokens.astype(np.uint8 if small else np.int32, copy=False)  # some sets ignore -100
             arrays |= {key: getattr(split, key) for key in OPTIONAL if getattr(split, key) is not None}
             for key, array in arrays.items():
                 np.save(folder / f"all__{key}.npy", array)
@@ -441,6 +441,6 @@ def _check_relations(path: Path, rows: np.ndarray, examples: int, metadata: Meta
         if wrong.any():
             example, instance = np.argwhere(wrong)[0]
             raise DatasetError(
-                f"{path}: instance {instance} of example {part.start + example} is none of the structure's relations: "
-                f"a relation, numbers in its range, and as many different cells 0..{metadata.seq_len - 1} as it has"
+                f"{path}: instance {instance} of example {part.start + example} does not fit the structure's "
+                f"relations: a relation, its numbers, and as many different cells 0..{metadata.seq_len - 1} as it has"
             )

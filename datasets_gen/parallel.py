@@ -33,7 +33,7 @@ SPAWN = multiprocessing.get_context("spawn")
 
 
 PART: ContextVar[Any] = ContextVar("PART", default=None)
-"""The part of the work that this process makes, as an extension shares it out (extensions/shards); None: all of it."""
+"""The share of the work that this process does, set by the extension shards; None: all of it."""
 
 
 def seeded(seed: int, *key: int) -> np.random.Generator:
@@ -42,7 +42,7 @@ def seeded(seed: int, *key: int) -> np.random.Generator:
 
 
 def share(count: int) -> int:
-    """Return the number of puzzles, of `count` in all, that this process looks for."""
+    """Return the number of puzzles, of `count` in all, that this process generates."""
     part = PART.get()
     return count if part is None else -(-count // part.of)
 
@@ -52,12 +52,12 @@ class Chunk(NamedTuple):
 
     kind: Any  # what the family must know to draw them
     seed: int
-    split: int  # its place in `ORDER`
+    split: int  # index in `ORDER`
     number: int
 
     @property
     def rng(self) -> np.random.Generator:
-        """The random generator of this task."""
+        """Return the random generator of this task."""
         return seeded(self.seed, self.split, self.number)
 
 
@@ -71,12 +71,11 @@ def distinct(
     hopeless: Callable[[Sequence[tuple[Any, Result]], int, int], bool],
     alone: bool = True,
 ) -> dict[str, list[Result]]:
-    """Return by split the first `counts` items that the chunks of a kind bring, number 0, 1, …; no two are alike.
+    """Return for each split the first `counts` different items of the chunks 0, 1, … of a kind.
 
-    make: (signature, item) of a chunk's draws; equal signatures for items that are alike, None for a draw that failed.
-    hopeless: called with a chunk's results, the number of chunks in a row without a new item, and that of all items;
-    whether to stop with what there is; raises DatasetError if that is not enough. A process that makes a part of the
-    set looks for its share of the items.
+    make: returns (signature, item) of a chunk's draws; equivalent items have equal signatures, failed draws None.
+    hopeless(results, misses, items): returns whether to stop with the present items, or raises DatasetError.
+    misses: consecutive chunks without a new item. A process that makes a part of the set generates its share.
     """
     seen: set[Any] = set()
     by_split: dict[str, list[Result]] = {}
@@ -109,7 +108,7 @@ def ordered_map(
     The work starts in this process and moves to `processes` others, by default as many as there are processors, after
     `ALONE_SECONDS`; at once if `alone` is false, for tasks of minutes. A script needs `if __name__ == "__main__":`
     only if it defines the function or the tasks itself. A process that makes a part takes only the tasks of that
-    part. What `function` raises is raised here, with its traceback there as a note.
+    part. Errors of `function` are raised here, with the worker's traceback as a note.
     """
     part = PART.get()
     compute = partial(_computed, processes=processes, alone=alone)
@@ -134,8 +133,8 @@ def _in_processes(
 ) -> Iterator[Result]:
     """Yield function(task) for the first task and the others; each process works on one task at a time.
 
-    Each worker has a pipe of its own. One shared pipe would hang its reader for ever if a worker is killed in the
-    midst of an answer, as all of them are at the end.
+    Each worker has a separate pipe. A shared pipe would block its reader for ever if a worker is killed while it
+    writes, as all of them are at the end.
     """
     pipes = [SPAWN.Pipe() for _ in range(processes)]
     workers = [SPAWN.Process(target=_serve, args=(function, theirs), daemon=True) for _, theirs in pipes]
@@ -152,7 +151,7 @@ def _in_processes(
             free = min(len(idle), AHEAD * processes - len(busy) - len(held))
             for number, task in itertools.islice(numbered, free):
                 busy[pipe := idle.pop()] = number
-                with contextlib.suppress(OSError):  # a worker that is gone gives no answer, see below
+                with contextlib.suppress(OSError):  # a killed worker sends nothing, see below
                     pipe.send(task)
             if following in held:
                 result, error = held.pop(following)
@@ -177,8 +176,8 @@ def _answer(pipe: Any) -> Any:
         return pipe.recv()
     except (EOFError, OSError):
         raise DatasetError(
-            "a worker process was killed, for memory perhaps: type fewer --processes; in a script of your own, put "
-            'what starts the work below `if __name__ == "__main__":`'
+            "a worker process was killed, perhaps for lack of memory: type fewer --processes; in your script, start "
+            'the work below `if __name__ == "__main__":`'
         ) from None
 
 

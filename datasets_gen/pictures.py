@@ -1,4 +1,4 @@
-"""A board as a picture: the parts shared by GIF and PNG."""
+"""Draws boards as pictures, for GIF and PNG."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PIL import Image, ImageDraw, ImageFont
 from datasets_gen.family import Puzzle
 
 PAPER, INK, LINE, GIVEN, CHANGED, WRONG = "#ffffff", "#23262b", "#c9c6be", "#eceae3", "#ffe08a", "#b3203c"
-OUTLINE = "#e0a52b"  # of a changed cell that has a colour of its own
+OUTLINE = "#e0a52b"  # of a changed cell whose token has a colour
 EDGE, FOOT = 8, 28  # pixels
 
 
@@ -24,9 +24,9 @@ def board_picture(
     before: np.ndarray | None = None,
     caption: str = "",
 ) -> Image.Image:
-    """Draw tokens (S,) as an answer to `question` (S,): clues grey, and struck through if they were changed.
+    """Draw tokens (S,) as an answer to `question` (S,): clues grey, and struck through if the answer changes them.
 
-    before: the board of the step before, from which cells that differ are marked. The longer side has about 480 pixels.
+    before: the board of the previous step; changed cells are marked. The longer side has about 480 pixels.
     """
     given = puzzle.on_board(puzzle.given(question))
     tokens, question, before = map(puzzle.on_board, (tokens, question, tokens if before is None else before))

@@ -21,7 +21,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 class Extensions:
-    """The folders of PACKAGE/extensions, found by listing, each file imported when it is first needed."""
+    """The extensions in PACKAGE/extensions; each file is imported at its first use."""
 
     def __init__(self, package: str, folder: Path):
         self.package, self.folder = package, folder / "extensions"

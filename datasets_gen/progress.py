@@ -16,7 +16,7 @@ ENDLESS = "{desc}: {n_fmt}{unit} [{elapsed}, {rate_fmt}{postfix}]"
 
 
 class Progress(tqdm):
-    """A tqdm bar on the error stream. If that is not a terminal: a line every 30 s, and none for shorter work."""
+    """A tqdm bar on stderr; if this is not a terminal, a line every 30 s, and none for shorter work."""
 
     def __init__(self, *arguments: Any, **settings: Any):
         self.log = not sys.stderr.isatty()
@@ -26,7 +26,7 @@ class Progress(tqdm):
         super().__init__(*arguments, **{"dynamic_ncols": True, "smoothing": 0.05} | settings)
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
-        """Draw the bar, or write the line that is due."""
+        """Draw the bar, or write a line if it is time."""
         if not self.log:
             super().display(msg, pos)
         elif time.monotonic() >= self._due:
@@ -40,7 +40,7 @@ class Progress(tqdm):
         print(text, flush=True)
 
     def close(self) -> None:
-        """Leave the finished bar, or write the last line of work that has written some."""
+        """Leave the finished bar, or write a last line if there were others."""
         if self.log:
             if self._lines and not self.disable:
                 self._line()
@@ -49,5 +49,5 @@ class Progress(tqdm):
 
     def _line(self) -> None:
         self._lines += 1
-        with contextlib.suppress(OSError):  # its reader has left, as `tee` does at Ctrl-C, or the disk is full
+        with contextlib.suppress(OSError):  # its reader has exited, as `tee` does at Ctrl-C, or the disk is full
             print(self, file=sys.stderr, flush=True)

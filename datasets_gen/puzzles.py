@@ -66,7 +66,7 @@ def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure:
             return PUBLISHED[seq_len, vocab_size]
         raise UnknownPuzzle(
             f"no puzzle family for task {dict(task) or '(none stated)'} with {seq_len} cells and {vocab_size} tokens; "
-            "it still trains, without rules, drawing or symmetries; dataset.json may state one, such as "
+            "it can be trained on, without rules, drawing or symmetries; dataset.json may state one, such as "
             f'"task": {{"name": "sudoku", "size": 4}}; {installed()}'
         )
     kinds = {field.name: getattr(field.type, "__name__", field.type) for field in fields(FAMILIES[name])}
@@ -78,10 +78,10 @@ def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure:
 
 def puzzle_named(name: str) -> Puzzle:
     """Return a puzzle without a set, by its name or by the file that declares it."""
-    found = next((puzzle for puzzle in (read(name) for read in NAMED) if puzzle is not None), None)
-    if found is None:
+    named = next((puzzle for puzzle in (read(name) for read in NAMED) if puzzle is not None), None)
+    if named is None:
         raise DatasetError(f"{name} is neither the folder of a set nor a declared puzzle; {installed()}")
-    return found
+    return named
 
 
 load_parts("puzzles")

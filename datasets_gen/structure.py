@@ -52,28 +52,28 @@ class Structure(BaseModel):
     relations: tuple[Relation, ...] = Field((), description="kinds of constraints, and instances of every puzzle")
     symbols: tuple[int, ...] = Field((), description="interchangeable tokens, ascending")
     values: tuple[int, ...] = Field((), description="in place of symbols: tokens whose order means something")
-    lowest: int | None = Field(None, description="the number that the first of values stands for, as in sums")
-    outside: int | None = Field(None, description="token of what lies beyond the grid")
+    lowest: int | None = Field(None, description="the number that the first of values means, for example in sums")
+    outside: int | None = Field(None, description="token of cells outside the grid")
 
     @model_serializer(mode="wrap")
     def _without_new_fields(self, serialized: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out fields that most sets lack, so that files and fingerprints equal those of older versions."""
+        """Omit fields that most sets lack, so that files and fingerprints equal those of older versions."""
         new = ("relations", "values", "lowest")
         return {key: value for key, value in serialized(self).items() if value or value == 0 or key not in new}
 
     @property
     def alphabet(self) -> tuple[int, ...]:
-        """The tokens that an open cell may get: symbols or values, as far as they are declared."""
+        """Return the tokens that an open cell may get: symbols or values, as far as they are declared."""
         return self.symbols or self.values
 
     @property
     def clues(self) -> int:
-        """C, the largest count of numbers that an instance may carry."""
+        """Return C, the maximum count of numbers of an instance."""
         return max((relation.clues for relation in self.relations), default=0)
 
     @property
     def cells(self) -> int | None:
-        """S, if grid or groups determine it."""
+        """Return S, or None if neither grid nor groups determine it."""
         if self.grid is not None:
             return self.grid[0] * self.grid[1]
         return next((len(numbers) for numbers in self.groups.values()), None)
@@ -85,7 +85,7 @@ class Structure(BaseModel):
     def fault(self, seq_len: int, vocab_size: int) -> str | None:
         """Return why the structure does not fit S = `seq_len` cells and `vocab_size` tokens, or None if it fits."""
         if self.grid is not None and (min(self.grid) < 1 or self.cells != seq_len):
-            return f"grid {self.grid[0]}x{self.grid[1]} does not hold the {seq_len} cells"
+            return f"grid {self.grid[0]}x{self.grid[1]} does not have {seq_len} cells"
         for name, numbers in self.groups.items():
             if len(numbers) != seq_len or {*numbers} != {*range(len({*numbers}))}:
                 return f"groups.{name} must number the groups of {seq_len} cells 0..n-1 without a gap"
@@ -96,7 +96,7 @@ class Structure(BaseModel):
             for cells in relation.instances:
                 if not relation.fits(cells, seq_len):
                     wanted = f"{relation.places or 'some'} different cells of 0..{seq_len - 1}"
-                    return f"relations: an instance of {relation.name} must hold {wanted}, got {[*cells]}"
+                    return f"relations: an instance of {relation.name} must have {wanted}, got {[*cells]}"
         tokens = [*self.alphabet, *([] if self.outside is None else [self.outside])]
         if len(set(tokens)) < len(tokens) or len(self.alphabet) == 1 or not set(tokens) <= set(range(vocab_size)):
             return f"symbols or values, two or more, and outside must be different tokens 0..{vocab_size - 1}: {tokens}"

@@ -1,4 +1,4 @@
-"""Commands in help and errors, in the form that the user can type."""
+"""Converts commands in help and errors to the form that the user can type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from datasets_gen.plugins import installed, nearest
 
-ROOT = Path(__file__).parents[1]  # of a checkout, where the scripts are next to the packages
+ROOT = Path(__file__).parents[1]  # in a checkout, the scripts are next to the packages
 INSTALLED = {
     "python train.py": "reason train",
     "python evaluate.py": "reason evaluate",
@@ -51,6 +51,6 @@ class Parser(argparse.ArgumentParser):
         """Print one line for an unknown command, which may be that of a missing extension."""
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
             hint = nearest(value, action.choices)
-            listed = f"`{self.prog} --help` lists what there is; {installed()}"
+            listed = f"`{self.prog} --help` lists the commands; {installed()}"
             self.exit(2, f"error: unknown {str(action.metavar).lower()} {value}; {hint}{listed}\n")
         super()._check_value(action, value)

@@ -1,4 +1,4 @@
-"""`python -m datasets_gen verify`: every rule of the layout and of the puzzle."""
+"""`python -m datasets_gen verify`: checks all rules of the layout and of the puzzle."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
     names = splits_of(directory) or ["train"]  # loading it raises an error with the missing file
     for path in sorted(directory.glob("*/*__inputs.npy")):
         if path.parent.name not in names:
-            raise DatasetError(f"{path.parent} holds arrays but no dataset.json; regenerate or re-import the set")
+            raise DatasetError(f"{path.parent} has arrays but no dataset.json; regenerate or re-import the set")
     splits = {name: read_split(directory, name) for name in names}
     for name, pair in splits.items():
         print(_layout(directory, name, *pair))
@@ -75,16 +75,18 @@ def _layout(directory: Path, name: str, metadata: Metadata, split: Split) -> str
     if not 0 <= metadata.pad_id < metadata.vocab_size:
         raise DatasetError(f"{where}: pad_id {metadata.pad_id} is outside the vocabulary")
     if not 0 <= metadata.blank_identifier_id < metadata.num_puzzle_identifiers:
-        raise DatasetError(f"{where}: blank_identifier_id {metadata.blank_identifier_id} names no identifier")
+        raise DatasetError(
+            f"{where}: blank_identifier_id {metadata.blank_identifier_id} is not the number of an identifier"
+        )
     examples, puzzles = len(split.inputs), len(split.puzzle_indices) - 1
     if not np.isclose(metadata.mean_puzzle_examples, examples / max(puzzles, 1)):
         stated = metadata.mean_puzzle_examples
-        raise DatasetError(f"{where}: mean_puzzle_examples is {stated}; there are {examples} of {puzzles} puzzles")
+        raise DatasetError(f"{where}: mean_puzzle_examples is {stated}, but {puzzles} puzzles have {examples} examples")
     if split.ratings is not None and ((split.ratings < 0) | np.isinf(split.ratings)).any():  # NaN: not rated
         raise DatasetError(f"{where}: a rating is negative or infinite")
     unscored = unscored_examples(metadata, split)
     if unscored and unscored == examples:
-        raise DatasetError(f"{where}: no cell of any example is scored; there is nothing to learn or to count")
+        raise DatasetError(f"{where}: no cell of any example is scored, so training and accuracy have no data")
     if unscored:
         print(f"warning: {where}: {unscored} of {examples} examples have no scored cell", file=sys.stderr)
     return (
@@ -100,8 +102,8 @@ def _check_rules(puzzle: Puzzle, where: Path, metadata: Metadata, split: Split) 
         bad = np.flatnonzero(~puzzle.valid(some.inputs, some.labels, some.relations))
         if len(bad):
             broken = puzzle.fault(some.inputs[bad[0]], some.labels[bad[0]], some.relations_of(bad[0]))
-            own = "" if "name" in metadata.task else " (if it is another puzzle, name its task in dataset.json)"
-            raise DatasetError(f"{where}: example {start + bad[0]}: {broken}{own}")
+            hint = "" if "name" in metadata.task else " (if it is another puzzle, name its task in dataset.json)"
+            raise DatasetError(f"{where}: example {start + bad[0]}: {broken}{hint}")
     keys = _questions(split)
     group = np.repeat(np.arange(len(split.group_indices) - 1), np.diff(split.group_indices))
     group = np.repeat(group, np.diff(split.puzzle_indices))  # (N,)
@@ -126,7 +128,7 @@ def _check_leaks(puzzle: Puzzle, splits: Mapping[str, Split]) -> None:
 def _keys(puzzle: Puzzle, split: Split) -> np.ndarray:
     """Return keys (N,) uint64: a key that occurs in two splits is a leak.
 
-    If the identifier decides the answer, the key depends on it: published ARC has two tasks that share a pair, and
+    If the identifier determines the answer, the key depends on it: published ARC has two tasks that share a pair, and
     test pairs that are rotated demonstrations of their task (f3e62deb).
     """
     signatures = [puzzle.signatures(part.inputs, part.labels, part.relations) for _, part in split.parts()]
@@ -135,11 +137,11 @@ def _keys(puzzle: Puzzle, split: Split) -> np.ndarray:
 
 
 def repeated(splits: Mapping[str, Split]) -> list[str]:
-    """Return a line for each two splits with equal questions; symmetric copies, which take longer, are not compared."""
+    """Return a line for each two splits with equal questions; symmetric copies, which take longer, are not searched."""
     keys = {name: _questions(split) for name, split in splits.items()}
     counts = {(one, two): int(np.isin(keys[two], keys[one]).sum()) for one, two in combinations(splits, 2)}
     return [
-        f"{count:,} of {len(keys[two]):,} questions of {two} are in {one}, too; accuracy on {two} counts them"
+        f"{count:,} of {len(keys[two]):,} questions of {two} are also in {one}; accuracy on {two} counts them"
         for (one, two), count in counts.items()
         if count
     ]

@@ -64,7 +64,7 @@ def test_instances_that_the_structure_does_not_allow_are_named(tmp_path):
         rows = ROWS.copy()
         rows[where] = value
         written(tmp_path / f"{number}", rows)
-        with pytest.raises(DatasetError, match=r"instance \d of example 0 is none of the structure's relations"):
+        with pytest.raises(DatasetError, match=r"instance \d of example 0 does not fit the structure's relations"):
             read_split(tmp_path / f"{number}", "train")
     written(tmp_path / "fewer", ROWS[:1])
     with pytest.raises(DatasetError, match=r"has shape \(1, 3, 5\), \(2, M, 1 \+ 1 \+ cells\) expected"):
@@ -74,7 +74,7 @@ def test_instances_that_the_structure_does_not_allow_are_named(tmp_path):
 @pytest.mark.parametrize(("relation", "says"), [
     (Relation(name="sum", instances=((0, 4),)), r"different cells of 0\.\.3"),
     (Relation(name="sum", instances=((0, 0),)), "different cells"),
-    (Relation(name="less", places=2, instances=((0, 1, 2),)), "must hold 2 different cells"),
+    (Relation(name="less", places=2, instances=((0, 1, 2),)), "must have 2 different cells"),
 ])  # fmt: skip
 def test_a_structure_whose_instances_do_not_fit_is_refused(tmp_path, relation, says):
     with pytest.raises(ValueError, match=says):

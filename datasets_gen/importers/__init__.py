@@ -1,4 +1,4 @@
-"""`python -m datasets_gen import`: puzzle sets made elsewhere."""
+"""`python -m datasets_gen import`: imports puzzle sets of other sources."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ HINTS = {  # words of a file's or a folder's name
 WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 PAGE = """Read a published set into the layout.
 
-Reads puzzles made elsewhere from local files. Nothing is downloaded. What to fetch, and how to import it:
+Reads puzzles of other sources from local files; it downloads nothing. The files to fetch, and the commands:
 
 {}
-A word of a file's name tells its split (train, training, val, valid, validation, test, testing, eval, evaluation),
-else one of its folder's name; --split overrides both; without any the split is test. The command prints every split.
+A word in the name of the file or else of its folder determines the split (train, training, val, valid, validation,
+test, testing, eval, evaluation); the default is test. --split overrides the names. The command prints every split.
 """
 
 
@@ -72,13 +72,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         reader = formats.add_parser(name, epilog=f"example:\n{form.example}")
         reader.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help=form.sources)
         reader.add_argument("--output-dir", type=Path, required=True, metavar="DIR", help="a new folder")
-        reader.add_argument("--split", choices=SPLITS, help="the split that all sources belong to")
+        reader.add_argument("--split", choices=SPLITS, help="the split of all sources")
         for option, settings in form.options.items():
             reader.add_argument(f"--{option}", **settings)
 
 
 def run_import(options: argparse.Namespace) -> None:
-    """Load, and save; nothing is written if a source is faulty."""
+    """Load the sources and save a set; writes nothing if a source is faulty."""
     check_free(options.output_dir)
     contents = FORMATS[options.format].read(options)
     files = [source.absolute().name for source in options.sources]
@@ -109,7 +109,7 @@ def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
     splits = {}
     for key, table in tables.items():
         if table.puzzle != first.puzzle:
-            raise DatasetError(f"the sources hold {first.puzzle} and {table.puzzle}; import them separately")
+            raise DatasetError(f"the sources contain {first.puzzle} and {table.puzzle}; import them separately")
         split, sources = table.split, np.array([number[source] for source in table.sources], np.int32)
         rows: Any = slice(None)  # all, as views: a published file has 3.8 million
         if key == "train" and options.subsample and options.subsample < len(sources):
@@ -129,7 +129,7 @@ def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
     if len(options.sources) != 1:
         raise DatasetError(f"npy reads one folder, got {len(options.sources)}; import them one by one")
     if options.split is not None:
-        raise DatasetError("npy keeps the splits of the folder; leave --split out")
+        raise DatasetError("npy keeps the splits of the folder; remove --split")
     source = options.sources[0]
     splits: dict[str, Split] = {}
     stated: dict[str, Metadata] = {}
@@ -150,8 +150,12 @@ def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
 
 
 DRAWN = {
-    "subsample": {"type": whole_number, "metavar": "N", "help": "N puzzles of the training file, as HRM and TRM draw"},
-    "seed": {"type": whole_number, "help": "of the draw (default 0)"},
+    "subsample": {
+        "type": whole_number,
+        "metavar": "N",
+        "help": "draw N puzzles of the training file, as HRM and TRM do",
+    },
+    "seed": {"type": whole_number, "help": "random seed of the draw (default 0)"},
 }
 FORMATS |= {
     "sudoku-csv": Format(
@@ -160,7 +164,7 @@ FORMATS |= {
   Sudoku-Extreme   data set sapientinc/sudoku-extreme, files train.csv and test.csv
                    python -m datasets_gen import sudoku-csv train.csv test.csv --subsample 1000 \\
                        --output-dir data/sudoku-1k
-                   other CSV files, and texts of Sudokus such as .sdm; where there are no answers, a solver finds them
+                   other CSV files, and texts of Sudokus such as .sdm; a solver finds missing answers
 """,
         DRAWN,
     ),
@@ -178,7 +182,7 @@ FORMATS |= {
   HRM, TRM         a folder that one of their dataset builders wrote
                    python -m datasets_gen import npy data/arc1concept-aug-1000 --output-dir data/arc1
 """,
-        sources="a folder, which has its own splits",
+        sources="a folder with splits",
     ),
 }
 
@@ -200,5 +204,5 @@ def by_split(options: argparse.Namespace) -> dict[str, Path]:
     """Return the source of each split. Raises DatasetError if a split has two."""
     sources = placed(options.sources, options.split)
     if several := [split for split, files in sources.items() if len(files) > 1]:
-        raise DatasetError(f"two sources are for the split {several[0]}; name the files train.csv, test.csv")
+        raise DatasetError(f"two sources are for the split {several[0]}; rename the files to train.csv, test.csv")
     return {split: files[0] for split, files in sources.items()}

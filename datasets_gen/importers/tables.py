@@ -34,7 +34,7 @@ class Table(NamedTuple):
     puzzle: Sudoku | Maze
     split: Split
     sources: list[str]  # (P,) the origin of each puzzle
-    style: dict[str, str]  # what must be known to write the same file again: the line end, and an open cell
+    style: dict[str, str]  # the line end and the character of an open cell, by which the file can be reproduced
 
 
 def columns(head: str, lines: Iterator[str]) -> csv.DictReader[str]:
@@ -72,7 +72,7 @@ def read_table(path: Path, name: str) -> Table:
         except csv.Error as error:
             raise DatasetError(f"{path}, line {rows.reader.line_num}: not CSV ({error})") from None
     if not sources:
-        raise DatasetError(f"{path} holds no puzzle")
+        raise DatasetError(f"{path} contains no puzzles")
     size = math.isqrt(cells)
     if size**2 != cells or (name == "sudoku" and size not in BOXES):
         raise DatasetError(f"{path}: {cells} cells are not a board of {name}")
@@ -97,7 +97,7 @@ def solved(puzzle: Puzzle, texts: Iterable[tuple[str, str]]) -> Split:
             raise DatasetError(f"{where}: the puzzle has {'several solutions' if solutions else 'no solution'}")
         inputs.append(tokens)
         labels.append(answer)
-        tables += [] if relations is None else [relations[None]]  # of all puzzles or of none
+        tables += [] if relations is None else [relations[None]]  # for all puzzles or for none
     return Split.of_puzzles(np.array(inputs), np.array(labels), relations=stacked(tables) if tables else None)
 
 
@@ -136,7 +136,7 @@ def _tokens(texts: list[str], puzzle: Sudoku | Maze, column: str, path: Path) ->
     """Return the tokens (N, S) of the boards in a column."""
     table = np.zeros(256, np.uint8)
     for character, token in puzzle.typed_as.items():
-        if character not in OTHER_COLUMN[column] + "?":  # which stands for what is not in Latin-1
+        if character not in OTHER_COLUMN[column] + "?":  # replaces characters that are not in Latin-1
             table[ord(character)] = token
     cells = np.frombuffer("".join(texts).encode("latin-1", "replace"), np.uint8)
     tokens = table[cells].reshape(len(texts), -1)

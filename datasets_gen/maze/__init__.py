@@ -21,8 +21,8 @@ CELLS = "type '#' for a wall, ' ' or '.' for a free cell, S, G, and o for the pa
 class Maze(SquareBoard):
     """Tokens: 0 padding (never used), 1 wall, 2 free, 3 start, 4 goal, 5 path. Every cell is scored.
 
-    Of several shortest paths the label shows the one that a breadth-first search from S finds when it tries
-    down, left, right, up and the first to reach a cell is its parent: the rule of the published Maze-Hard.
+    The label is the shortest path of a breadth-first search from S in the order down, left, right, up, where the first
+    cell to reach another is its parent: the rule of the published Maze-Hard.
     """
 
     size: int = 30
@@ -32,17 +32,17 @@ class Maze(SquareBoard):
     rules = "every label is the shortest path that the tie-break chooses"
     characters = "?# SGo"
     marks = (FREE,)
-    outside = WALL  # as through a wall, no path leads beyond the edge
+    outside = WALL  # as through walls, no path leads beyond the edge
     glyphs = "   SG "
     colours: ClassVar[dict[int, str]] = {WALL: "#6a6f78", START: "#3a9d6a", GOAL: "#d1495b", PATH: "#2f74b5"}
 
     def __post_init__(self) -> None:
         if self.size < 2:
-            raise DatasetError(f"maze size {self.size} cannot hold a start and a goal; give 2 or more")
+            raise DatasetError(f"maze size {self.size} has no room for a start and a goal; choose 2 or more")
 
     @property
     def symmetry(self) -> GridSymmetry:
-        """The rotations and reflections; the answer stays a shortest path, but rarely the tie-broken one."""
+        """Return the rotations and reflections; the answer stays a shortest path, but rarely the tie-broken one."""
         return GridSymmetry(
             bands=1, rows_per_band=self.size, stacks=1, columns_per_stack=self.size,
             transpose=False, relabel=(FREE, FREE), moves=False, turns=True, keeps_label=False,
@@ -128,8 +128,8 @@ class Maze(SquareBoard):
     def parse(self, text: str) -> np.ndarray:
         """Parse tokens (S,) of a typed maze of '#', ' ' or '.', 'S', 'G', 'o'; in framed lines, lines, or one line.
 
-        Short rows are filled with free cells, and walls fill a rectangle up to the square that a set holds: no path
-        leads there, as none leads beyond an edge.
+        Short rows are padded with free cells. Walls pad a rectangle to the square of the set; no path leads through
+        them, as none leads beyond an edge.
         """
         rows = _rows(text)
         width = max(map(len, rows), default=0)

@@ -1,4 +1,4 @@
-"""`python -m datasets_gen maze`: random mazes with a long shortest path, distributed as the published Maze-Hard."""
+"""`python -m datasets_gen maze`: generates mazes with a long shortest path, distributed as the published Maze-Hard."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from datasets_gen.parallel import ORDER, Chunk, distinct, seeded
 
 DRAWS = 40_000  # random mazes per task
 PILOT = 200_000  # random mazes from which the largest weight is estimated
-PATIENCE = 400  # tasks in a row that bring nothing before giving up
+PATIENCE = 400  # stop after so many tasks in a row without a new maze
 MOST_FAR = 4_096  # mazes with far goals that a task may meet before it stops early
 DENSITY = (0.2, 0.5)  # uniform between the two: fits Maze-Hard, whose sparsest maze has 28 % walls
 PATH_SHARE = 110 / 900  # the published 110 cells of 30×30, kept in proportion at other sizes
@@ -39,9 +39,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     add_output(parser, train=1000, test=1000)
     add = parser.add_argument
     add("--size", type=int, default=30, help="rows and columns (default 30)")
-    help = "share of walls; of two numbers, each maze draws its share between them (default 0.2 0.5)"
+    help = "share of walls; with two numbers, each maze draws a share between them (default 0.2 0.5)"
     add("--wall-density", type=float, nargs="+", default=DENSITY, metavar="P", help=help)
-    help = "fewest cells of the shortest path, both ends counted (default: 110 at size 30, in proportion to the cells)"
+    help = "minimum cells of the shortest path, with both ends (default: 110 at size 30, in proportion to the cells)"
     add("--min-path", type=int, metavar="N", help=help)
     add("--unique", action="store_true", help="only mazes with a single shortest path")
 
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
     density = tuple(options.wall_density)
     if len(density) > 2 or not 0 <= density[0] <= density[-1] < 1:
         raise DatasetError(
-            f"--wall-density {' '.join(map(str, density))}: give one share from 0 to below 1, or two that increase"
+            f"--wall-density {' '.join(map(str, density))}: type one share from 0 to below 1, or two that increase"
         )
     min_path = max(3, round(PATH_SHARE * puzzle.seq_len)) if options.min_path is None else options.min_path
     kind = Kind(options.size, density[0], density[-1], min_path, options.unique)
@@ -93,15 +93,15 @@ def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes:
     if not 2 <= kind.min_path <= free:
         raise DatasetError(f"--min-path {kind.min_path}: choose from 2 to well below {free:.0f}, the free cells")
 
-    def hopeless(_: Any, misses: int, found: int) -> bool:
+    def hopeless(_: Any, misses: int, mazes: int) -> bool:
         if misses == PATIENCE:
-            raise _no_more_mazes(kind, found)
+            raise _no_more_mazes(kind, mazes)
         return False
 
     what = f"{kind.size}x{kind.size} maze"
-    found = distinct(maze_chunk, (kind, _heaviest(kind, seed)), counts, seed, processes, what, hopeless)
+    drawn = distinct(maze_chunk, (kind, _heaviest(kind, seed)), counts, seed, processes, what, hopeless)
     splits = {}
-    for name, mazes in ((name, np.array(some)) for name, some in found.items()):
+    for name, mazes in ((name, np.array(some)) for name, some in drawn.items()):
         labels, lengths, _ = solve(mazes)
         splits[name] = Split.of_puzzles(mazes, labels, lengths.astype(np.int32))
     return splits
@@ -110,7 +110,7 @@ def maze_splits(kind: Kind, counts: dict[str, int], *, seed: int = 0, processes:
 def maze_chunk(chunk: Chunk) -> list[tuple[int, np.ndarray]]:
     """Draw `DRAWS` random mazes (S,) and return those that are kept, with their signatures; often none.
 
-    The kind of the chunk is the mazes' `Kind`, and the weight that is always kept.
+    chunk.kind: the mazes' `Kind`, and the weight above which mazes are always kept.
     """
     (kind, heaviest), rng = chunk.kind, chunk.rng
     kept = _far(kind, DRAWS, rng)
@@ -139,8 +139,8 @@ def _heaviest(kind: Kind, seed: int) -> float:
     raise _no_more_mazes(kind, 0)
 
 
-def _no_more_mazes(kind: Kind, found: int) -> DatasetError:
+def _no_more_mazes(kind: Kind, mazes: int) -> DatasetError:
     return DatasetError(
-        f"{PATIENCE * DRAWS:,} random mazes brought no new one with {kind.min_path} path cells or more ({found} found "
-        "until then); ask for fewer mazes, a smaller --min-path or another --wall-density"
+        f"of {PATIENCE * DRAWS:,} random mazes, none was new with {kind.min_path} path cells or more, after {mazes} "
+        "different ones; request fewer mazes, a smaller --min-path or another --wall-density"
     )

@@ -10,15 +10,15 @@ import numpy as np
 from datasets_gen.compiled import compiled
 
 WALL, FREE, START, GOAL, PATH = 1, 2, 3, 4, 5
-BITS = 62  # the longest row that fits an int64 as bits; a shift needs one bit more
+BITS = 62  # the longest row whose bits fit in an int64; a shift needs one bit more
 
 
 @compiled
 def _explore(open_cells, start, size, distance, parent, ways, queue):
     """Search breadth-first from `start`, in the order down, left, right, up; return the number of cells reached.
 
-    open_cells (S,) bool. Fills distance (S,) moves, -1 unreached; parent (S,), the first that got there;
-    ways (S,) shortest paths, 2 for any more than one.
+    open_cells (S,) bool. Fills distance (S,), in moves, -1 unreached; parent (S,), the first cell to reach it; ways
+    (S,), the number of shortest paths, 2 for more than one.
     """
     distance[:] = -1
     distance[start], parent[start], ways[start] = 0, start, 1
@@ -103,8 +103,8 @@ def _mark_all(mazes, size, marks):
 def _farthest(rows, front, start, size):
     """Return the distance from `start` to the farthest cell; each row is a bit mask of its cells.
 
-    rows (size + 2,) the free cells, between two empty rows; those that are reached leave. front (size + 2,) is 0
-    before and after.
+    rows (size + 2,) the free cells, between two empty rows; reached cells are removed. front (size + 2,) is 0 before
+    and after.
     """
     first = last = start // size + 1
     front[first] = 1 << (start % size)
@@ -127,17 +127,17 @@ def _farthest(rows, front, start, size):
 def search_mazes(rng, draws, size, lowest, highest, min_path, unique, kept):
     """Draw `draws` mazes; put the mazes with goals far from their start, with start and weight, into `kept`.
 
-    Each draws its wall density between `lowest` and `highest`, its walls cell by cell, and a start among the
-    free cells. kept (M, S + 2) uint16: cells (1 wall, 2 free, 3 start, 4 every goal at least `min_path` cells
-    from the start, with `unique` by one shortest path), the number of such goals. Stops early if `kept` is
-    full. Returns how many were kept.
+    Each maze has a wall density between `lowest` and `highest`, independent walls, and a start among the free cells.
+    kept (M, S + 2) uint16: cells (1 wall, 2 free, 3 start, 4 each goal at least `min_path` cells from the start, with
+    `unique` by one shortest path), and the number of such goals. Stops early if `kept` is full. Returns the number of
+    kept mazes.
     """
     cells = size * size
     free = np.empty(cells, np.bool_)
     rows, front = np.zeros(size + 2, np.int64), np.zeros(size + 2, np.int64)
     distance, parent = np.empty(cells, np.int64), np.empty(cells, np.int64)
     ways, queue = np.empty(cells, np.int64), np.empty(cells, np.int64)
-    found = 0
+    count = 0
     for _ in range(draws):
         density = lowest + (highest - lowest) * rng.random()
         total = 0
@@ -160,17 +160,17 @@ def search_mazes(rng, draws, size, lowest, highest, min_path, unique, kept):
         reached = _explore(free, start, size, distance, parent, ways, queue)
         far = 0
         for cell in range(cells):
-            kept[found, cell] = 2 if free[cell] else 1
+            kept[count, cell] = 2 if free[cell] else 1
         for k in range(reached):
             if distance[queue[k]] + 1 >= min_path and not (unique and ways[queue[k]] > 1):
-                kept[found, queue[k]] = 4
+                kept[count, queue[k]] = 4
                 far += 1
-        kept[found, start] = 3
-        kept[found, cells] = far
-        found += far > 0
-        if found == len(kept):
+        kept[count, start] = 3
+        kept[count, cells] = far
+        count += far > 0
+        if count == len(kept):
             break
-    return found
+    return count
 
 
 def on_shortest_paths(mazes: np.ndarray) -> np.ndarray:

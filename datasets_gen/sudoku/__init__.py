@@ -36,19 +36,19 @@ class Sudoku(SquareBoard):
 
     @property
     def box_shape(self) -> tuple[int, int]:
-        """(rows, columns) of a box."""
+        """Return (rows, columns) of a box."""
         return BOXES[self.size]
 
     @property
     def characters(self) -> str:
-        """The characters of the tokens in text; open cells are dots."""
+        """Return the characters of the tokens in text; open cells are dots."""
         return ".." + "123456789"[: self.size]
 
     @property
     def symmetry(self) -> GridSymmetry:
-        """Relabelling and, for sizes 6 and 9, every permutation of rows and columns that keeps the boxes.
+        """Return relabelling and, for sizes 6 and 9, all permutations of rows and columns that preserve the boxes.
 
-        On 4×4 boards only relabelling: there are 36 minimal puzzles up to the moves, and a test puzzle
+        4×4 boards have only relabelling: up to the moves there are 36 minimal puzzles, so that every test puzzle
         would be a moved training puzzle.
         """
         height, width = BOXES[self.size]
@@ -64,7 +64,7 @@ class Sudoku(SquareBoard):
 
     @property
     def structure(self) -> Structure:
-        """The grid, its rows, columns and boxes, and the digits."""
+        """Return the grid, its rows, columns and boxes, and the digits."""
         groups = units(self.grid_shape, self.box_shape)
         return Structure(grid=self.grid_shape, groups=groups, symbols=tuple(range(2, self.vocab_size)))
 
@@ -79,12 +79,14 @@ class Sudoku(SquareBoard):
             outside = (tokens < lowest) | (tokens >= self.vocab_size)
             if outside.any():
                 cell = int(outside.argmax())
-                return f"the {name} holds token {tokens[cell]} at {self.place(cell)}: no digit 1-{self.size}"
+                return (
+                    f"the {name} holds token {tokens[cell]} at {self.place(cell)}, which is not a digit 1-{self.size}"
+                )
         changed = (question != 1) & (question != answer)
         if changed.any():
             cell = int(changed.argmax())
-            put, given = answer[cell] - 1, question[cell] - 1
-            return f"the answer puts {put} at {self.place(cell)}, where the question gives {given}"
+            put, clue = answer[cell] - 1, question[cell] - 1
+            return f"the answer has {put} at {self.place(cell)}, where the question has the clue {clue}"
         return self._clash(answer, "answer")
 
     def _clash(self, tokens: np.ndarray, name: str) -> str | None:
@@ -105,8 +107,8 @@ class Sudoku(SquareBoard):
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray]:
         """Return the number of solutions (2 for more) and one of them."""
-        found = solve((question - 1)[None])
-        return int(found.counts[0]), found.solutions[0] + 1
+        solved = solve((question - 1)[None])
+        return int(solved.counts[0]), solved.solutions[0] + 1
 
     def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """Return (N,) bool: whether each answer (N, S) keeps every clue and obeys every row, column and box."""
@@ -155,17 +157,17 @@ class Sudoku(SquareBoard):
         return Sudoku(next((size for size in BOXES if size**2 == cells), self.size))
 
     def texts(self, text: str) -> list[str]:
-        """Return the puzzles of a file: boards of one or n lines; if none is found, its lines without comments."""
+        """Return the puzzles of a file: boards of one or n lines; if it has none, its lines without comments."""
         return boards(text) or [line for line in super().texts(text) if not line.startswith("#")]
 
     def parse(self, text: str) -> np.ndarray:
         """Parse the tokens (S,) of a board in any form that `boards` accepts."""
-        found = boards(text)
-        if len(found) > 1:
-            raise DatasetError(f"{len(found)} puzzles; solve a file of several with --output ANSWERS.csv")
-        return super().parse("".join(found) or "\n".join(self.texts(text)))
+        texts = boards(text)
+        if len(texts) > 1:
+            raise DatasetError(f"{len(texts)} puzzles; solve a file of several with --output ANSWERS.csv")
+        return super().parse("".join(texts) or "\n".join(self.texts(text)))
 
     @property
     def typed_as(self) -> dict[str, int]:
-        """The token of each character; several characters mean an open cell."""
+        """Return the token of each character; several characters mean an open cell."""
         return super().typed_as | dict.fromkeys(BLANKS, 1)

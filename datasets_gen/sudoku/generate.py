@@ -1,4 +1,4 @@
-"""`python -m datasets_gen sudoku`: random puzzles with one solution, minimal or with a given number of clues."""
+"""`python -m datasets_gen sudoku`: generates puzzles with one solution, minimal or with a fixed number of clues."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from datasets_gen.sudoku.tables import BOXES
 CHUNK = 64  # random boards per task
 Puzzle = tuple[np.ndarray, np.ndarray]  # question and answer (S,)
 MIXES: dict[str, Callable[..., dict[str, Split]]] = {}  # of extensions: (counts, *, seed, processes) -> splits
-FEWEST_CLUES = {4: 4, 6: 8, 9: 17}  # no puzzle with fewer has one solution (McGuire et al. 2012 for 9)
+FEWEST_CLUES = {4: 4, 6: 8, 9: 17}  # puzzles with fewer clues have several solutions (McGuire et al. 2012 for 9)
 PAGE = """Generate Sudoku puzzles with one solution.
 
 No two puzzles of a set, within or across its splits, are equivalent under relabelling, moves of rows and columns, and
@@ -39,7 +39,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     add_output(parser, train=1000, test=1000)
     parser.add_argument("--size", type=int, choices=BOXES, default=9, help="rows of the board (default 9)")
     kind = parser.add_mutually_exclusive_group()
-    help = "clues of each puzzle (default: minimal puzzles, in which every clue is needed)"
+    help = "clues of each puzzle (default: minimal puzzles, which need every clue)"
     kind.add_argument("--clues", type=int, metavar="N", help=help)
     help = "extreme: 9x9 only, takes many minutes: 73 %% of the puzzles have depth 2, as the forums' hardest have"
     kind.add_argument("--mix", help=help)
@@ -52,9 +52,9 @@ def run(options: argparse.Namespace) -> None:
     if options.mix is None:
         splits = random_splits(size, counts, clues=options.clues, seed=options.seed, processes=processes)
     elif options.mix not in MIXES:
-        raise DatasetError(f"--mix {options.mix}: no extension has such a mix; {installed()}")
+        raise DatasetError(f"--mix {options.mix}: no extension has this mix; {installed()}")
     elif size != 9:
-        raise DatasetError(f"--mix {options.mix} is a mix of 9x9 puzzles; drop it, or --size {size}")
+        raise DatasetError(f"--mix {options.mix} is a mix of 9x9 puzzles; remove it, or --size {size}")
     else:
         splits = MIXES[options.mix](counts, seed=options.seed, processes=processes)
     chosen = {name: value for name in ("clues", "mix") if (value := getattr(options, name)) is not None}
@@ -62,9 +62,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def random_chunk(chunk: Chunk) -> list[tuple[int, Puzzle]]:
-    """Return puzzles of `CHUNK` random boards with their signatures; those with more clues than asked are left out.
+    """Return puzzles of `CHUNK` random boards with their signatures, without those with more clues than requested.
 
-    The kind of the chunk is the size, and the clues or None.
+    chunk.kind: the size, and the clues or None.
     """
     (size, clues), rng = chunk.kind, chunk.rng
     answers = np.array([full_grid(size, rng) for _ in range(CHUNK)])
@@ -82,18 +82,18 @@ def random_splits(
     if clues is not None and not fewest <= clues <= most:
         raise DatasetError(f"--clues {clues}: choose {fewest} to {most}, or none for minimal puzzles")
 
-    def hopeless(_: Any, misses: int, found: int) -> bool:
-        if (boards := misses * CHUNK) <= 20_000 + 20 * found:
+    def hopeless(_: Any, misses: int, puzzles: int) -> bool:
+        if (boards := misses * CHUNK) <= 20_000 + 20 * puzzles:
             return False
         kind = "minimal puzzles" if clues is None else f"puzzles with {clues} clues"
         raise DatasetError(
-            f"only {found} different {kind} were found, and {boards:,} more boards brought none; "
-            "ask for fewer puzzles, another number of clues or a larger board"
+            f"only {puzzles} different {kind} were generated, and {boards:,} more boards gave no other; "
+            "request fewer puzzles, another number of clues or a larger board"
         )
 
     what = f"{size}x{size} Sudoku"
-    found: dict[str, list[Puzzle]] = distinct(random_chunk, (size, clues), counts, seed, processes, what, hopeless)
+    drawn: dict[str, list[Puzzle]] = distinct(random_chunk, (size, clues), counts, seed, processes, what, hopeless)
     columns: dict[str, np.ndarray] = {
-        name: np.array(puzzles).swapaxes(0, 1) + 1 for name, puzzles in found.items()
+        name: np.array(puzzles).swapaxes(0, 1) + 1 for name, puzzles in drawn.items()
     }  # (2, N, S)
     return {name: Split.of_puzzles(questions, answers) for name, (questions, answers) in columns.items()}

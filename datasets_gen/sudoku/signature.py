@@ -1,4 +1,4 @@
-"""Fingerprints that are invariant under a puzzle's symmetries: they show copies of one puzzle in two splits."""
+"""Fingerprints that are invariant under a puzzle's symmetries, by which copies in two splits are detected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def signatures(questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
     first colours mark the given cells. Its time is linear in the cells, whereas a canonical form would try
     millions of symmetries of each puzzle. The result is invariant under relabelling, moves of rows, columns, bands and
     stacks, and transposition if boxes are square. Equivalent puzzles always share a fingerprint. Different puzzles
-    rarely do; the generator then drops one of them, which does no harm.
+    rarely do; the generator then skips one of them, without harm.
 
     Size 4: relabelling only. Up to all symmetries there are 36 minimal puzzles, too few to split.
     """

@@ -1,7 +1,7 @@
-"""Parse typed Sudokus: one or many, as characters, fields or candidates, in frames and among other words.
+"""Parses typed Sudokus: one or many, as characters, fields or candidates, in frames and among other words.
 
 A line with a whole board (.sdm, HoDoKu's library, exchange banks, CSV, XML) is that board, and its other words are
-ignored. Otherwise n lines of n cells are a board: WAYS lists how the cells of a line are told apart.
+ignored. Otherwise n lines of n cells are a board: WAYS lists the ways to split a line into cells.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FRAME = "|" + "".join(map(chr, range(0x2500, 0x2580)))  # with all box-drawing c
 PASSED = f" \t\r\n+=:'\",;()[]{FRAME}"
 CELL = f"[1-9{BLANKS}-]"
 SECTION = re.compile(r"^\[Puzzle\]\s*$(.*?)(?=^\[|\Z)", re.MULTILINE | re.DOTALL)  # of a .sdk file
-# An open cell in Python and JSON; -1 between spaces, commas or brackets: elsewhere - is a cell of its own
+# An open cell in Python and JSON; -1 between spaces, commas or brackets: elsewhere - is one cell
 NOTHING = re.compile(r"\b(None|null|nan)\b|''|\"\"|(?<![^\[,;\s])-1(?![^\],;\s])")
 RULE = re.compile(r"[^0-9]*(-{10}|--[+*.:']|[+*.:']--)[^0-9]*")  # a line of a frame
 TITLE = re.compile("[A-Za-z]{2}|^#")
@@ -29,8 +29,8 @@ def _whole(line: str) -> list[str]:
     """Return the one board among the words of a line, which may also hold its solution; a title has none."""
     for size in sorted(BOXES, reverse=True):
         board = re.compile(f"(?<!{CELL}){CELL}{{{size**2}}}(?!{CELL})")
-        if found := board.findall(line):
-            asked = [cells for cells in found if not cells.isdigit() or "0" in cells] or found[:1]
+        if matches := board.findall(line):
+            asked = [cells for cells in matches if not cells.isdigit() or "0" in cells] or matches[:1]
             cut = re.search(f"{CELL}{{{size**2 // 2}}}", board.sub("", line))  # perhaps a board that lost a cell
             return list(asked[0]) if len(asked) == 1 and not cut else [line]
     return [line] if re.search(f"{CELL}{{4}}", line) and not TITLE.search(line) else []
@@ -42,7 +42,7 @@ def _candidates(line: str) -> list[str]:
 
 
 def _spaced(line: str) -> list[str]:
-    """A space, a cell, a space … between the bars of a frame."""
+    """Return a space, a cell, a space … between the bars of a frame."""
     parts = BAR.split(OUTER.sub("", line))
     apart = not "".join(part[::2] for part in parts).strip()
     return [cell for part in parts for cell in part[1::2]] if apart else [line]
@@ -58,9 +58,9 @@ WAYS: tuple[Callable[[str], list[str]], ...] = (
 
 
 def _json_boards(text: str) -> list[str]:
-    """Return the boards in the lists of a JSON text, without those under a key that names a solution."""
+    """Return the boards in the lists of a JSON text, except those under a key that names a solution."""
     try:
-        left, found = [json.loads(text)], []
+        left, parsed = [json.loads(text)], []
     except (ValueError, RecursionError):
         return []
     for each in left:  # which grows
@@ -70,15 +70,15 @@ def _json_boards(text: str) -> list[str]:
             rows = [row if isinstance(row, list) else list(f"{row}") for row in each]
             cells = [["." if cell in (None, 0, -1) else str(cell) for cell in row] for row in rows]
             board = _stacked(cells) or _stacked([[f"{cell or '.'}" for cell in each]])
-            found += board
+            parsed += board
             left += [] if board else each
-    return found
+    return parsed
 
 
 def boards(text: str) -> list[str]:
     """Return the boards of a text, one a line with dots for open cells; none unless exactly one form fits."""
-    if found := _json_boards(text):
-        return found
+    if parsed := _json_boards(text):
+        return parsed
     text = re.sub(r"\d", lambda digit: f"{unicodedata.digit(digit[0])}", unicodedata.normalize("NFKC", text))
     section = SECTION.search(text)
     lines = NOTHING.sub(".", section[1] if section else text).splitlines()

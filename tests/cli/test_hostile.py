@@ -83,7 +83,7 @@ CONFIG, STATE = "config.json", f"{STEP}/state.json"
 RUNS = {  # what is done to a run, who reads it, what is said
     "nested too deep": (content(CONFIG, '{"config":' * 5000), ALL, "half/config.json"),
     "no config": (gone(CONFIG), ALL, "no run at half"),
-    "a cell too many": (entry(CONFIG, "shape.seq_len", 17), (EVALUATE,), "grid 4x4 does not hold the 17 cells"),
+    "a cell too many": (entry(CONFIG, "shape.seq_len", 17), (EVALUATE,), "grid 4x4 does not have 17 cells"),
     "imports a number": (entry(CONFIG, "imports", 3), (EVALUATE, RESUME), "is not a run's config"),
     "controls": (entry(CONFIG, "config.init_from", "\x1b]0;t\x07"), (EVALUATE,), r"\x1b]0;t\x07 holds control char"),
     "an unknown key": (entry(CONFIG, "config.optimizer.a", 1.27), (RESUME,), "unknown setting optimizer.a"),

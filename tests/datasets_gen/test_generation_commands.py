@@ -66,7 +66,7 @@ def test_same_seed_same_bytes_other_seed_other_set(tmp_path, monkeypatch):
     ("--train 0 --test 0", 1, "nothing to make"),
     *((f"--clues {clues}", 1, "choose 4 to 15") for clues in (3, 16)),
     ("--clues 8 --mix extreme", 2, "--mix: not allowed with argument --clues"),
-    ("--mix extreme", 1, "--mix extreme is a mix of 9x9 puzzles; drop it, or --size 4"),
+    ("--mix extreme", 1, "--mix extreme is a mix of 9x9 puzzles; remove it, or --size 4"),
     ("--size 5", 2, "invalid choice"),
 ])  # fmt: skip
 def test_bad_calls_say_what_is_wrong_and_write_nothing(tmp_path, capsys, words, code, message):
@@ -160,7 +160,7 @@ def test_a_script_without_a_guard_may_work_on_several_processes(tmp_path, own):
     )
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
     if own:
-        assert 'put what starts the work below `if __name__ == "__main__":`' in ended.stderr
+        assert 'start the work below `if __name__ == "__main__":`' in ended.stderr
     else:
         assert ended.stdout.split("\n")[:2] == ["once", "[0, 1, 2, 2, 3, 3]"], ended.stderr
 

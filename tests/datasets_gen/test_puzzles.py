@@ -68,7 +68,7 @@ def test_a_set_carries_its_structure_and_may_declare_its_own(tmp_path):
         assert structure_of(read_metadata(tmp_path / name, "train")) == structure
     path = tmp_path / "own/train/dataset.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"structure": {"grid": [3, 3]}}))
-    with pytest.raises(DatasetError, match="grid 3x3 does not hold the 16 cells"):
+    with pytest.raises(DatasetError, match="grid 3x3 does not have 16 cells"):
         read_metadata(tmp_path / "own", "train")
 
 

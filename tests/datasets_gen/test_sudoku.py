@@ -108,7 +108,7 @@ def test_fault_and_valid_name_the_same_puzzles(size):
     clue, blank = np.flatnonzero(question > 1)[0], np.flatnonzero(question == 1)[0]
     for q, a, words in [
         (question, answer, None),
-        (put(question, clue, (question[clue] - 1) % size + 2), answer, "where the question gives"),
+        (put(question, clue, (question[clue] - 1) % size + 2), answer, "where the question has the clue"),
         (put(question, blank, 0), answer, "the question holds token 0"),
         (put(question, clue, 1), answer, "more than one solution"),
         (question, put(answer, blank, (answer - 1) % size + 2), "twice"),

@@ -97,7 +97,7 @@ DAMAGE = {
         "a token outside": (array("labels", put(6, 2, 77)), "token 77 at example 6, cell 2"),
         "an open cell in an answer": (array("labels", put(1, 2, 1)), "token 1"),
         "a wrong digit": (array("labels", put(7, 9, lambda old: old % 6 + 2)), "example 7: "),
-        "a clue changed": (first_clue(lambda old: old % 6 + 2), "where the question gives"),
+        "a clue changed": (first_clue(lambda old: old % 6 + 2), "where the question has the clue"),
         "a clue taken away": (first_clue(1), "more than one solution"),  # the puzzle was minimal
         "a leak": (leak(), "leak: test example 2 is train example 5"),
         "a leak in disguise": (leak(disguised), "leak: test example 2 is train example 5"),
@@ -192,8 +192,8 @@ def test_what_cannot_be_read_shown_imported_or_exported_is_refused(tmp_path, dam
             write_dataset(tmp_path / "new", {name: Split.of_puzzles(*np.ones((2, 3, 4)))}, task={}, vocab_size=3)
     refused(["verify", tmp_path / "none"], "no dataset at")
     refused(["show", tmp_path], "no split 'train'")
-    refused(["show", folder, "--index", 12], "holds 12 examples")
-    refused(["import", "npy", folder, "--split", "test", *new], "leave --split out")
+    refused(["show", folder, "--index", 12], "has 12 examples")
+    refused(["import", "npy", folder, "--split", "test", *new], "remove --split")
     field("sources", ["somewhere"])(folder)
     refused(["import", "npy", folder, *new], "sources is")
     array("labels", lambda labels: np.where(labels == 2, 0, labels))(folder)
@@ -316,7 +316,7 @@ def test_whole_words_of_a_name_tell_the_split_which_is_printed(made, tmp_path, m
     ("sudoku", HEAD + ROW + f"a,{'.' * 1_000_000},{ANSWER},1\n", ["line 3", "field larger than"]),
     ("sudoku", HEAD + f"a,{BOARD}\n", ["line 2", "4 fields are expected"]),
     ("sudoku", HEAD + f"a,{BOARD},{ANSWER},easy\n", ["line 2", "'easy' is not a number"]),
-    ("sudoku", HEAD, ["holds no puzzle"]),
+    ("sudoku", HEAD, ["contains no puzzles"]),
     ("sudoku", HEAD + f"a,{'.' * 25},{'1' * 25},1\n", ["25 cells are not a board of sudoku"]),
     ("sudoku", HEAD + f"a,{BOARD},{'1' * 15},1\n", ["line 2: answer has 15 cells"]),
     ("sudoku", HEAD + f"a,{'.' * 15}５,{ANSWER},1\n", ["puzzle 1 holds '５' in cell 16"]),

@@ -22,7 +22,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "declared": (["generate", "killer", "--output-dir", "set"], 2, "unknown command killer"),
     "demo": (["demo"], 2, "unknown command demo"),
     "export": (["export", "run", "out"], 2, "unknown command export"),
-    "extreme": (["generate", "sudoku", "--mix", "extreme", "--output-dir", "set"], 1, "no extension has such a mix"),
+    "extreme": (["generate", "sudoku", "--mix", "extreme", "--output-dir", "set"], 1, "no extension has this mix"),
     "figures": (["figures", "run"], 2, "unknown command figures"),
     "graph": (["train", "sudoku-4x4", "data=whole", "training.compile=graph"], 1, "the extension graph is needed"),
     "kernels": (["train", "sudoku-4x4", "data=whole", "model.fused=true"], 1, "fused=true: kernels are an extension"),
