@@ -59,8 +59,8 @@ class SupervisionStep:
         return torch.where(self.active, rows, 0.0).mean()
 
     def cells(self, z: Tensor) -> Tensor:
-        """Return z (B, S', D) without its prefix, (B, S, D)."""
-        return z[:, self.model.prefix :]
+        """Return x̂ or a part of a state, z (B, S', D), at the cells' positions, (B, S·K, D)."""
+        return self.context.cells(z)
 
 
 def first_carry(model: Reasoner, batch: Batch, config: RolloutConfig | None = None) -> Carry:
@@ -156,7 +156,6 @@ def _refill(
 @torch.no_grad()
 def _look_ahead(model: Reasoner, state: State, context: Context, loops: int) -> Readout:
     """Return the readout after one more supervision step, for Q-learning."""
-    context = context.detach()
     for _ in range(loops):
         state = model.step(state, context)
     return model.readout(state, context)

@@ -10,7 +10,7 @@ from reason.rollout import SupervisionStep
 
 
 def repulsion_x(step: SupervisionStep) -> Tensor:
-    """Return the repulsion of the encoded puzzles x̂, without their prefix (ours); a scalar."""
+    """Return the repulsion of the encoded puzzles x̂, at the cells only (ours); a scalar."""
     return repulsion(step.cells(step.context.x), step.active)
 
 

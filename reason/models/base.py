@@ -115,9 +115,9 @@ class Context:
         mask = None if self.mask is None else self.mask[which]
         return replace(self, x=self.x[which], mask=mask, relations=tuple(each[which] for each in self.relations))
 
-    def detach(self) -> Context:
-        """Return the context without a gradient."""
-        return replace(self, x=self.x.detach())
+    def cells(self, z: Tensor) -> Tensor:
+        """Return x̂ or a part of a state (B, S', D) without prefix and positions that a mixer added, (B, S·K, D)."""
+        return z if self.layout is None else self.layout.cells(z)
 
 
 class Readout(NamedTuple):
@@ -176,7 +176,6 @@ class Reasoner(nn.Module, ABC):
     shape: Shape
     dtype: torch.dtype  # of states; weights are float32
     products: torch.dtype | None = None  # of matrix products if narrower than the states' (mixed precision)
-    prefix: int = 0  # positions of x̂ and of the states before those of the cells
     random_start: bool = False  # are the initial states unit normals?
 
     @abstractmethod

@@ -118,8 +118,8 @@ class Layout(nn.Module):
         rows = tokens if self.symbol_map is None else self.symbol_map.embedding_index[tokens].flatten(1)
         return rows if self.any_set is None else self.any_set.extend(rows, self.mixer_constants, relations)
 
-    def cell_states(self, z: Tensor) -> Tensor:
-        """Return the states of the cells (B, S·K, D): z without its prefix and the positions that a mixer added."""
+    def cells(self, z: Tensor) -> Tensor:
+        """Return z (B, S', D) without its prefix and the positions that a mixer added, (B, S·K, D)."""
         if self.prefix or self.any_set is not None:
             return z[:, self.prefix : self.prefix + self.shape.seq_len * self.symbols]
         return z  # the gradient of a slice would be a copy
@@ -163,7 +163,6 @@ class LayoutModel(Reasoner):
         self.config = config
         self.shape = shape
         self.dtype = dtype
-        self.prefix = config.prefix
         self.layouts: Any = nn.ModuleList([Layout(config, shape)])
 
     def layout(self, context: Context) -> Layout:

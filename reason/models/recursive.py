@@ -166,7 +166,7 @@ class RecursiveModel(LayoutModel):
     def readout(self, state: RecursiveState, context: Context, step: int | None = None) -> Readout:
         """Return cell logits from z_H without prefix, and q in float32 from its first position (or the cells' mean)."""
         layout = self.layout(context)
-        cells = layout.cell_states(state.z_h)
+        cells = context.cells(state.z_h)
         slot = state.z_h[:, 0] if self.config.q_from == "first" else cells.mean(dim=1)
         halt, q_continue = self.q_head(slot.to(self.q_head.weight.dtype)).unbind(-1)
         with self.autocast():

@@ -257,7 +257,7 @@ def test_the_gradient_of_terms_with_a_map_is_a_finite_difference(loss, more):
     def value(step):
         torch.manual_seed(7)  # the same probes each time
         weight.data = start + step * direction
-        return loss(replace(seen, context=seen.context.detach(), states=states), *more)
+        return loss(replace(seen, context=replace(seen.context, x=seen.context.x.detach()), states=states), *more)
 
     (gradient,) = torch.autograd.grad(value(0), weight)
     finite = (value(1e-5) - value(-1e-5)).item() / 2e-5

@@ -56,7 +56,7 @@ def determinants(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], 
     axes = figure.subplots()
     for record in _first_records(runs[0], batches[0], steps):
         f, z = record.model.map_inside(record.state, record.context, "f_h")
-        logs, signs = log_determinants(cell_jacobian(f, z, record.model.prefix))
+        logs, signs = log_determinants(cell_jacobian(f, z, getattr(record.context.layout, "prefix", 0)))
         logs, k = np.diff(logs, prepend=0), np.arange(1, len(logs) + 1)
         (line,) = axes.plot(k, logs, lw=1, label=f"step {record.step}: {(signs < 0).sum()} of {len(k)} negative")
         axes.plot(k[signs < 0], logs[signs < 0], "x", color=line.get_color(), ms=5)

@@ -25,9 +25,11 @@ from reason.errors import ConfigError
 from reason.extensions.declared.linear import LinearMixer
 from reason.extensions.declared.presets import sample
 from reason.extensions.declared.sums import LinearConstraints, Sparse, Terms, features, tables
+from reason.losses.repulsion import repulsion, repulsion_x
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Context, Shape
 from reason.nn.geometry import Geometry
+from reason.rollout import SupervisionStep
 
 KINDS = Path(__file__).parent / "kinds"
 DIGITS = (1, 2, 3, 4, 5)
@@ -244,6 +246,8 @@ def test_hidden_booleans_have_positions_of_their_own():
     context = model.encode(batch)
     widest = tables(puzzle.structure.relations[0], 10, (0, 1)).hidden
     assert context.x.shape[1] == 200 + rows.shape[1] * widest
+    seen = SupervisionStep(model, batch, context, (), (), active := torch.ones(len(tokens)), active, active)
+    assert repulsion_x(seen) == repulsion(context.x[:, :200], active) != repulsion(context.x, active)
     got = logits(model, tokens, relations)
     assert got.shape == (len(tokens), 100, puzzle.vocab_size)
     mirrored = rows.flip(1)  # the lines in another order
