@@ -228,7 +228,7 @@ class Reasoner(nn.Module, ABC):
     def input_state(self, context: Context) -> State:
         """Return the state at x̂: x̂ replaces the part with the readout, the rest is `initial_state` (CMM eq. 32)."""
         start = self.initial_state(context)
-        return type(start)(*(context.x if z is start[0] else z for z in start))
+        return type(start)(context.x, *start[1:])
 
     def accepts(self, shape: Shape) -> bool:
         """Return whether the model can, after `add_shape`, accept puzzles of this shape."""

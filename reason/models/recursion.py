@@ -18,7 +18,7 @@ reached. Between two supervision steps `reason.rollout` detaches the states in e
 step takes the last state that they yield, `RecursiveModel.path` lists all.
 
 `update` is the update rule of one call. That of HRM and TRM is `euler_step`: z ← F(z + injected), an Euler step of
-length 1 of dz/dt = F(z + injected) − z. Steps of another length, and with noise (CMM's NSDE), are `euler_maruyama`.
+length 1 of dz/dt = F(z + injected) − z. `update_of` returns it, or steps of another length, or with noise (CMM's NSDE).
 """
 
 from __future__ import annotations
@@ -37,10 +37,16 @@ Update = Callable[[Network, Tensor, Tensor | None], Tensor]  # (network, state, 
 
 
 class RecursiveState(NamedTuple):
-    """z_H and z_L, each (B, S', D). A model of one state has z_L = z_H."""
+    """z_H and z_L, each (B, S', D)."""
 
     z_h: Tensor
     z_l: Tensor
+
+
+class OneState(NamedTuple):
+    """TRM's single z, (B, S', D), which every call updates and the readout takes as z_H."""
+
+    z_h: Tensor
 
 
 class Cycles(NamedTuple):
@@ -80,6 +86,13 @@ def euler_maruyama(z: Tensor, f: Tensor, dt: float, sigma: float, zeta: Tensor |
     return moved + (sigma * dt**0.5) * (normal_like(f) if zeta is None else zeta)
 
 
+def update_of(dt: float, sigma: float = 0.0) -> Update:
+    """Return the update of a call that moves z by Δt, with noise of magnitude σ."""
+    if dt == 1.0 and sigma == 0.0:
+        return euler_step
+    return lambda f, z, injected: euler_maruyama(z, euler_step(f, z, injected), dt, sigma)
+
+
 def two_states(
     f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, update: Update
 ) -> Iterator[RecursiveState]:
@@ -95,17 +108,17 @@ def two_states(
         yield RecursiveState(z_h, z_l)
 
 
-def one_state(f: Network, state: RecursiveState, x: Tensor, cycles: Cycles, update: Update) -> Iterator[RecursiveState]:
+def one_state(f: Network, state: OneState, x: Tensor, cycles: Cycles, update: Update) -> Iterator[OneState]:
     """Yield TRM's single z after each network call: the low calls add the puzzle, the high one does not."""
-    z = state.z_h
+    (z,) = state
     for h_cycle in range(cycles.high):
         for l_cycle in range(cycles.low):
             with cycles.gradient(h_cycle, l_cycle):
                 z = update(f, z, x)
-            yield RecursiveState(z, z)
+            yield OneState(z)
         with cycles.gradient(h_cycle, cycles.low):
             z = update(f, z, None)
-        yield RecursiveState(z, z)
+        yield OneState(z)
 
 
 def recomputed(f: Network) -> Network:

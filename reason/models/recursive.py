@@ -1,7 +1,7 @@
 """The recursive reasoner: HRM, TRM and CMM as configs of one model (docs/math.md §1).
 
     encode          tokens (B, S) -> x̂ (B, P + S·K, D): P prefix positions, then K for each cell (K = 1 without symbols)
-    initial_state   (z_H, z_L), each shaped as x̂
+    initial_state   (z_H, z_L), each shaped as x̂, or TRM's single z
     step            the two loops of `reason.models.recursion`, N_H·(N_L + 1) calls of the networks F_L and F_H
     readout         z_H without its prefix -> logits (B, S, V); one of its positions, or their mean -> the halting head
 
@@ -24,34 +24,37 @@ from reason.models.mixing import MIXERS, build_mixer
 from reason.models.recursion import (
     Cycles,
     Network,
+    OneState,
     RecursiveState,
-    Update,
-    euler_maruyama,
-    euler_step,
     one_state,
     recomputed,
     two_states,
+    update_of,
 )
 from reason.models.recursive_config import RecursiveConfig
 from reason.models.states import normal_like
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
 from reason.nn.linear import Embedding, Linear, truncated_normal_
 
+States = RecursiveState | OneState
+
 
 class RecursiveModel(LayoutModel):
-    """The model of HRM, TRM and CMM: two states, which one or two networks update, and a readout of z_H.
+    """The model of HRM, TRM and CMM: two states or one, which one or two networks update, and a readout of z_H.
 
     An accelerator may set `fused_step`(model, state, context), which computes a step without noise, or returns None.
     """
 
     config: RecursiveConfig
-    fused_step: Callable[[RecursiveModel, RecursiveState, Context], RecursiveState | None] | None = None
+    fused_step: Callable[[RecursiveModel, States, Context], States | None] | None = None
     initial_h: Tensor  # (D,)
     initial_l: Tensor
 
     def __init__(self, config: RecursiveConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         super().__init__(config, shape, dtype)
         self.random_start = config.initial == "random"
+        self.update = update_of(config.dt)  # of one network call, and with the noise of training
+        self.noisy_update = update_of(config.dt, config.sigma if config.noise == "additive" else 0.0)
         width = config.hidden_size
         self.tokens = Embedding(config.embeddings(shape), width)
         self.puzzle_embedding: nn.Embedding | None = None
@@ -103,7 +106,7 @@ class RecursiveModel(LayoutModel):
             x = sequence_first(x)
         return Context(x, mask, batch.relations, layout)
 
-    def initial_state(self, context: Context) -> RecursiveState:
+    def initial_state(self, context: Context) -> States:
         """Return fixed vectors, or z_H = x̂ (no gradient through it: ours) and z_L = 0, or unit normals.
 
         At positions beyond the edge (`mixer=local`) x̂ is 0, so z_H starts from the buffer there: a network without
@@ -119,51 +122,39 @@ class RecursiveModel(LayoutModel):
                 z_h, z_l = x.detach() + start, torch.zeros_like(x)
             case "random":
                 z_h = normal_like(x)
-                z_l = z_h if self.config.states == 1 else normal_like(x)
+                z_l = z_h if self.config.states == 1 else normal_like(x)  # a single state takes one draw
         if mask is not None and self.config.open_only:
             z_h, z_l = z_h * mask, z_l * mask
-        return RecursiveState(z_h, z_h if self.config.states == 1 else z_l)
+        return OneState(z_h) if self.config.states == 1 else RecursiveState(z_h, z_l)
 
-    def step(self, state: RecursiveState, context: Context) -> RecursiveState:
+    def step(self, state: States, context: Context) -> States:
         """Run N_H cycles. The last `cycles.gradient_calls` calls build a graph. Noise is added only in training."""
-        c = self.config
-        noisy = self.training and c.noise != "none"
+        noisy = self.training and self.config.noise != "none"
         if self.fused_step is not None and not noisy and (after := self.fused_step(self, state, context)) is not None:
             return after
-        f_l, f_h = self._functions(context)
-        if c.gradient_checkpointing and self.training:
-            f_l, f_h = recomputed(f_l), recomputed(f_h)
         with self.autocast():
-            return final_state(self.trajectory(f_l, f_h, state, context.x, c.cycles, noisy))
+            return final_state(self.calls(state, context, self.config.cycles, self.training))
 
-    def path(self, state: RecursiveState, context: Context) -> list[RecursiveState]:
+    def path(self, state: States, context: Context) -> list[States]:
         """Return the state after each network call of a step, without noise."""
         with self.autocast():
-            return list(self.trajectory(*self._functions(context), state, context.x, self.config.cycles))
+            return list(self.calls(state, context, self.config.cycles))
 
-    def _functions(self, context: Context) -> tuple[Network, Network]:
+    def calls(self, state: States, context: Context, cycles: Cycles, training: bool = False) -> Iterator[States]:
+        """Yield the state after each network call of `cycles`; `training` adds noise and gradient checkpointing."""
+        f_l, f_h = self.functions(context, training)
+        update = self.noisy_update if training else self.update
+        if isinstance(state, OneState):
+            return one_state(f_l, state, context.x, cycles, update)
+        return two_states(f_l, f_h, state, context.x, cycles, update)
+
+    def functions(self, context: Context, training: bool = False) -> tuple[Network, Network]:
         """Return F_L and F_H as functions of the state alone, for the puzzles of `context`."""
-        geometry = context.geometry
-        f_h = self.networks()[-1]
-        return lambda h: self.f_l(h, geometry), lambda h: f_h(h, geometry)
+        low, high, geometry = self.f_l, self.networks()[-1], context.geometry
+        f_l, f_h = lambda h: low(h, geometry), lambda h: high(h, geometry)
+        return (recomputed(f_l), recomputed(f_h)) if training and self.config.gradient_checkpointing else (f_l, f_h)
 
-    def trajectory(
-        self, f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, noisy: bool = False
-    ) -> Iterator[RecursiveState]:
-        """Yield the state after each network call of `cycles`."""
-        if self.config.states == 1:
-            return one_state(f_l, state, x, cycles, self.update_rule(noisy))
-        return two_states(f_l, f_h, state, x, cycles, self.update_rule(noisy))
-
-    def update_rule(self, noisy: bool) -> Update:
-        """Return the update of one call: a step of length Δt of dz = (F(z + injected) − z)dt, `noisy` adds σ dW."""
-        c = self.config
-        if c.dt == 1.0 and not noisy:
-            return euler_step
-        sigma = c.sigma if noisy else 0.0
-        return lambda f, z, injected: euler_maruyama(z, euler_step(f, z, injected), c.dt, sigma)
-
-    def readout(self, state: RecursiveState, context: Context, step: int | None = None) -> Readout:
+    def readout(self, state: States, context: Context, step: int | None = None) -> Readout:
         """Return cell logits from z_H without prefix, and q in float32 from its first position (or the cells' mean)."""
         layout = self.layout(context)
         cells = context.cells(state.z_h)
@@ -188,24 +179,22 @@ class RecursiveModel(LayoutModel):
             if part is not None:
                 part.requires_grad_(False)
 
-    def map(self, state: RecursiveState, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    def map(self, state: States, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """Return a map of the state, and the state as its argument.
 
-        f_h maps z_H at fixed z_L. cycle and step map (z_H, z_L), one tensor (B, 2, S', D) (with one state
-        (B, 1, S', D)), to the pair after one H-cycle or all N_H of them. No gradient truncation shortens a map.
+        f_h maps z_H at fixed z_L. cycle and step map the whole state, one tensor (B, 2, S', D) or (B, 1, S', D), to
+        that after one H-cycle or all N_H of them. No gradient truncation shortens a map.
         """
-        parts = self.config.states  # 1 or 2
-        f_l, f_h = self._functions(context)
         if kind == "f_h":
-            return lambda z: f_h(z if parts == 1 else z + state.z_l), state.z_h
+            _, f_h = self.functions(context)
+            return lambda z: f_h(z if isinstance(state, OneState) else z + state.z_l), state.z_h
         whole = self.config.cycles
         cycles = whole._replace(high=whole.high if kind == "step" else 1, gradient_calls=whole.calls)
 
-        def mapped(pair: Tensor) -> Tensor:
-            start = RecursiveState(pair[:, 0], pair[:, parts - 1])
-            return torch.stack(final_state(self.trajectory(f_l, f_h, start, context.x, cycles))[:parts], dim=1)
+        def mapped(parts: Tensor) -> Tensor:
+            return torch.stack(final_state(self.calls(type(state)(*parts.unbind(1)), context, cycles)), dim=1)
 
-        return mapped, torch.stack(state[:parts], dim=1)
+        return mapped, torch.stack(state, dim=1)
 
 
 def unmarked(logits: Tensor, marks: tuple[int, ...]) -> Tensor:
@@ -217,6 +206,6 @@ def unmarked(logits: Tensor, marks: tuple[int, ...]) -> Tensor:
     return plain.index_copy(-1, index, torch.maximum(plain.index_select(-1, index), marked))
 
 
-def final_state(trajectory: Iterator[RecursiveState]) -> RecursiveState:
+def final_state(calls: Iterator[States]) -> States:
     """Return the last state; each earlier one is freed when the next one exists."""
-    return deque(trajectory, maxlen=1).pop()
+    return deque(calls, maxlen=1).pop()

@@ -1,6 +1,6 @@
-"""States of any model: a named tuple of (B, S, D) tensors. The rows of a batch are independent puzzles.
+"""States of any model: a named tuple of (B, S, D) tensors, the input of the readout first.
 
-A model with a single state may hold it under two names; it counts once. Measures are one number per row.
+The rows of a batch are independent puzzles. Measures are one number per row, over all parts of a state.
 """
 
 from __future__ import annotations
@@ -23,19 +23,9 @@ def precise(model: Reasoner) -> Reasoner:
     return twin
 
 
-def parts(state: State) -> dict[str, Tensor]:
-    """Return the state's tensors (B, S, D) by name, each once: a single state may have two names."""
-    tensors: dict[str, Tensor] = {}
-    for name, z in zip(state._fields, state, strict=True):
-        if not any(z is other for other in tensors.values()):
-            tensors[name] = z
-    return tensors
-
-
 def mapped(state: State, change: Callable[..., Tensor], *others: State) -> State:
-    """Apply `change` to every tensor, with those of the same name in `others`; a shared tensor stays shared."""
-    changed = {id(z): change(z, *(getattr(s, name) for s in others)) for name, z in parts(state).items()}
-    return type(state)(*(changed[id(z)] for z in state))
+    """Apply `change` to every tensor, together with the same tensor of each state in `others`."""
+    return type(state)(*map(change, state, *others))
 
 
 def rows_of(state: State, rows: slice | Tensor) -> State:
@@ -70,13 +60,12 @@ def size_of_rows(z: Tensor) -> Tensor:
 
 def norm(state: State) -> Tensor:
     """Return ‖z‖₂ (B,) of every row over all parts."""
-    return torch.stack([row_norm(z) for z in parts(state).values()]).square().sum(0).sqrt()
+    return torch.stack([row_norm(z) for z in state]).square().sum(0).sqrt()
 
 
 def distance(a: State, b: State) -> Tensor:
     """Return ‖b − a‖₂ (B,) of every row over all parts."""
-    moves = [row_norm(getattr(b, name) - z) for name, z in parts(a).items()]
-    return torch.stack(moves).square().sum(0).sqrt()
+    return norm(mapped(a, torch.sub, b))
 
 
 def residual(before: State, after: State) -> Tensor:

@@ -30,7 +30,6 @@ from reason.data import PuzzleData
 from reason.errors import ConfigError
 from reason.models.base import Batch, Context, Reasoner
 from reason.models.layout import IMPOSSIBLE, LayoutModel
-from reason.models.states import parts
 from reason.pretrained import CARD
 from reason.rollout import exact_logit, unroll
 from reason.runs.directory import accept_shape, load_run, read_record
@@ -55,7 +54,7 @@ class Traced(nn.Module):
         self.model, self.halting = model, halting
         context = model.encode(batch_of(torch.zeros(1, model.shape.seq_len, dtype=torch.int64)))
         state = model.initial_state(context)
-        self.kind, self.names = type(state), list(parts(state))
+        self.kind, self.names = type(state), list(state._fields)
         self.identified = isinstance(model, LayoutModel) and getattr(model.config, "puzzle_emb_len", 0) > 0
         self.halts = exact_logit(model.readout(state, context), halting) is not None
         self.sized = isinstance(model, LayoutModel) and getattr(model.config, "mixer", None) == "local"
@@ -79,17 +78,15 @@ class Traced(nn.Module):
         first, *others = tensors
         if not first.is_floating_point():
             context = self.model.encode(batch_of(self.flat(first), *others))
-            state = {} if self.model.random_start else parts(self.model.initial_state(context))
-            return tuple(self.shaped(each, first) for each in (context.x, *state.values()))
-        given = dict(zip(self.names, map(self.flat, others), strict=True))
-        whole = (given.get(name, given[self.names[0]]) for name in self.kind._fields)
+            state = () if self.model.random_start else self.model.initial_state(context)
+            return tuple(self.shaped(each, first) for each in (context.x, *state))
         x = self.flat(first)
         mask = x.abs().amax(-1, keepdim=True).ne(0).to(x.dtype) if self.masks else None  # it is 0 where x̂ is 0
         context = Context(x, mask, layout=self.layout)
-        after = self.model.step(self.kind(*whole), context)
+        after = self.model.step(self.kind(*map(self.flat, others)), context)
         readout = self.model.readout(after, context)
         halt = exact_logit(readout, self.halting)
-        boards = [self.shaped(each, first) for each in (readout.logits, *(getattr(after, name) for name in self.names))]
+        boards = [self.shaped(each, first) for each in (readout.logits, *after)]
         return (boards[0], *([] if halt is None else [halt]), *boards[1:])
 
 
@@ -198,7 +195,7 @@ def torch_answers(model: Reasoner, tokens: Tensor, steps: int, seed: int) -> Ans
     """Compute the outputs by torch, in float32."""
     with seeded(seed, CPU):
         records = list(unroll(model.eval(), batch_of(tokens), steps))
-    before = [{name: z.numpy() for name, z in parts(record.before).items()} for record in records]
+    before = [{name: z.numpy() for name, z in record.before._asdict().items()} for record in records]
     return Answers(torch.stack([record.logits for record in records]).numpy(), before)
 
 

@@ -16,7 +16,7 @@ from reason.api import Run
 from reason.dynamics.jacobian import Map, jvp
 from reason.losses.repulsion import repulsion as repulsion_loss
 from reason.models.base import Batch, Reasoner
-from reason.models.states import parts, precise, rows_of
+from reason.models.states import precise, rows_of
 from reason.plugins import extension
 from reason.rollout import StepRecord, unroll
 from reason.training.checkpoint import load_into, readable, step_of
@@ -195,11 +195,11 @@ def _high_states(model: Reasoner, batch: Batch, steps: int, every: int | None = 
     With `every`, each row gets the next puzzle after that many steps, and the states stay.
     """
     state = model.initial_state(model.encode(batch))
-    seen = [next(iter(parts(state).values()))]
+    seen = [state[0]]
     for step in range(steps):
         shift = 0 if every is None else step // every
         state = model.step(state, model.encode(batch.each(partial(torch.roll, shifts=-shift, dims=0))))
-        seen.append(next(iter(parts(state).values())))
+        seen.append(state[0])
     return torch.stack([z.flatten(1) for z in seen], dim=1)
 
 

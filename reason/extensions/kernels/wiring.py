@@ -14,8 +14,8 @@ from reason.extensions.kernels.step import Step, Wiring
 from reason.models.base import Context
 from reason.models.layout import Layout
 from reason.models.mixing import MixingConfig
-from reason.models.recursion import RecursiveState
-from reason.models.recursive import RecursiveModel
+from reason.models.recursion import OneState, RecursiveState
+from reason.models.recursive import RecursiveModel, States
 from reason.nn.local import VON_NEUMANN, LocalMixer
 
 Groups = tuple[Tensor | None, Tensor | None, Tensor | None]
@@ -55,7 +55,7 @@ class WholeStep:
     def __init__(self) -> None:
         self.constants: dict[int, tuple[Groups, Tensor | None]] = {}  # by the number of cells
 
-    def __call__(self, model: RecursiveModel, state: RecursiveState, context: Context) -> RecursiveState | None:
+    def __call__(self, model: RecursiveModel, state: States, context: Context) -> States | None:
         """Return the state after the calls without a gradient, then those with one; None for another type or device."""
         x, c = context.x, model.config
         if x.dtype not in DTYPES or x.device.type != "cpu":
@@ -65,12 +65,12 @@ class WholeStep:
         wiring, tanh = self.wiring(model.layout(context), c, context), c.activation == "tanh"
         rows = program(c.h_cycles, c.l_cycles, c.states, c.separate_networks, c.num_layers, c.repeats)
         first = len(rows) - c.cycles.gradient_calls * c.num_layers * c.repeats
-        z_h, z_l = state
+        z_h, z_l = state[0], state[-1]
         if first:
             with torch.no_grad():
                 z_h, z_l = Step(wiring, rows[:first], tanh)(z_h, z_l, x, weights, out)
         z_h, z_l = Step(wiring, rows[first:], tanh)(z_h, z_l, x, weights, out)
-        return RecursiveState(z_h, z_h if c.states == 1 else z_l)
+        return OneState(z_h) if c.states == 1 else RecursiveState(z_h, z_l)
 
     def wiring(self, layout: Layout, config: MixingConfig, context: Context) -> Wiring:
         """Describe to the kernel the active positions and the inputs of each."""

@@ -13,9 +13,9 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from reason.models.base import Shape
+from reason.models.base import Context, Shape
 from reason.models.recursion import Cycles, Network, RecursiveState, Update, euler_maruyama, euler_step
-from reason.models.recursive import RecursiveModel
+from reason.models.recursive import RecursiveModel, States
 from reason.models.recursive_config import RecursiveConfig
 from reason.models.states import normal_like
 from reason.settings.base import Readable, When
@@ -76,20 +76,19 @@ class OdeModel(RecursiveModel):
     def __init__(self, config: RecursiveConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         """Accept a config of the core too: the settings of this extension then have no effect."""
         super().__init__(OdeConfig(**config.model_dump()), shape, dtype)
+        if self.config.integrated:
+            self.update, self.noisy_update = (integrated_update(self.config, noisy) for noisy in (False, True))
 
-    def trajectory(
-        self, f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles, noisy: bool = False
-    ) -> Iterator[RecursiveState]:
+    def calls(self, state: States, context: Context, cycles: Cycles, training: bool = False) -> Iterator[States]:
         """Yield the state after each network call of `cycles`; under the averaged equation after each cycle."""
         if self.config.equation == "averaged":
-            return self._averaged(f_l, f_h, state, x, cycles)
-        return super().trajectory(f_l, f_h, state, x, cycles, noisy)
+            return self._averaged(state, context, cycles, training)
+        return super().calls(state, context, cycles, training)
 
-    def _averaged(
-        self, f_l: Network, f_h: Network, state: RecursiveState, x: Tensor, cycles: Cycles
-    ) -> Iterator[RecursiveState]:
+    def _averaged(self, state: States, context: Context, cycles: Cycles, training: bool) -> Iterator[RecursiveState]:
         """Integrate z_H and z_L together; the velocity of z_H is divided by N_L (CMM eq. 18 and 19)."""
-        c = self.config
+        c, x = self.config, context.x
+        f_l, f_h = self.functions(context, training)
 
         def velocity(pair: Tensor) -> Tensor:
             z_h, z_l = pair.unbind(1)
@@ -102,26 +101,24 @@ class OdeModel(RecursiveModel):
                 state = RecursiveState(*pair.unbind(1))
             yield state
 
-    def update_rule(self, noisy: bool) -> Update:
-        """Return the update of one call, which integrates over Δt in `substeps` steps."""
-        c = self.config
-        if not c.integrated:
-            return super().update_rule(noisy)
-        dt = c.dt / c.substeps
-        sigma = c.sigma if noisy else 0.0
 
-        def noisy_euler(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
-            for _ in range(c.substeps):
-                moved = euler_step(f, z, injected)
-                # The noise is σζ (CMM eq. 48) or σF(z)⊙ζ (eq. 49, of strong order ½).
-                zeta = moved * normal_like(moved) if noisy and c.noise == "multiplicative" else None
-                z = euler_maruyama(z, moved, dt, sigma, zeta)
-            return z
+def integrated_update(c: OdeConfig, noisy: bool) -> Update:
+    """Return the update of one call, which integrates over Δt in `substeps` steps."""
+    noise = c.noise if noisy else "none"
+    sigma = 0.0 if noise == "none" else c.sigma
 
-        def noiseless(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
-            return integrate(lambda z: euler_step(f, z, injected) - z, z, c.dt, c.substeps, c.integrator)
+    def euler(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
+        for _ in range(c.substeps):
+            moved = euler_step(f, z, injected)
+            # The noise is σζ (CMM eq. 48) or σF(z)⊙ζ (eq. 49, of strong order ½).
+            zeta = moved * normal_like(moved) if noise == "multiplicative" else None
+            z = euler_maruyama(z, moved, c.dt / c.substeps, sigma, zeta)
+        return z
 
-        return noisy_euler if c.integrator == "euler" else noiseless
+    def noiseless(f: Network, z: Tensor, injected: Tensor | None) -> Tensor:
+        return integrate(lambda z: euler_step(f, z, injected) - z, z, c.dt, c.substeps, c.integrator)
+
+    return euler if c.integrator == "euler" else noiseless
 
 
 def integrate(velocity: VectorField, z: Tensor, time: float, steps: int, method: Integrator) -> Tensor:

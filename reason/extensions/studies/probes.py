@@ -14,7 +14,7 @@ from torch import Tensor
 
 from reason.dynamics.jacobian import Map, estimated_diagonal, jvp
 from reason.models.base import Context, Reasoner, State
-from reason.models.states import distance, mapped, norm, normal_like, parts
+from reason.models.states import distance, mapped, norm, normal_like
 
 LONGEST_PERIOD = 8
 AT_REST = 1e-3  # residual up to which a trajectory's end is a fixed point
@@ -23,7 +23,7 @@ CLOSE = 0.1  # a cycle: after its period the state is back to within a tenth of 
 
 def joined(state: State) -> Tensor:
     """Concatenate all parts of a state, (B, N)."""
-    return torch.cat([z.flatten(1) for z in parts(state).values()], dim=1)
+    return torch.cat([z.flatten(1) for z in state], dim=1)
 
 
 @torch.no_grad()
@@ -117,13 +117,12 @@ def oscillation(model: Reasoner, state: State, context: Context) -> list[float]:
     """‖z^{i+2} − z^i‖/‖z^{i+1} − z^i‖ over the low state's updates i inside one supervision step.
 
     Near 0 the low state jumps between two points (CMM fig. 6 expects it at equilibrium), near 2 it goes straight on.
-    The low state is z_L; of a model without one, its last state. nan if it does not move at all.
+    The low state is z_L; of a model without one, the last part of its state. nan if it does not move at all.
     """
-    name = list(parts(state))[-1]
-    seen = [getattr(state, name)]
+    seen = [state[-1]]
     for moved in model.path(state, context):
-        if getattr(moved, name) is not seen[-1]:
-            seen.append(getattr(moved, name))
+        if moved[-1] is not seen[-1]:
+            seen.append(moved[-1])
     z = torch.cat(seen).flatten(1)
     return ((z[2:] - z[:-2]).norm(dim=1) / (z[1:-1] - z[:-2]).norm(dim=1)).tolist()
 

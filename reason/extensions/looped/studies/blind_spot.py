@@ -36,9 +36,8 @@ def read_part(state: State) -> Tensor:
 
 
 def with_read_part(state: State, h: Tensor) -> State:
-    """Return the state with another h, under each of its names."""
-    mine = read_part(state)
-    return type(state)(*(h if z is mine else z for z in state))
+    """Return the state with another h."""
+    return type(state)(h, *state[1:])
 
 
 def rms(h: Tensor) -> Tensor:
