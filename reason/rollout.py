@@ -147,9 +147,9 @@ def _refill(
         case "same-batch":
             loader = draw() if new_loader_batch else carry.loader
             return replace(carry, batch=loader.each(take_new, carry.batch), loader=loader), all_rows
-        case "fresh" | "handover" if not new_loader_batch:  # halted rows wait for the next loader batch
+        case "handover" if not new_loader_batch:  # halted rows wait for the next loader batch
             return carry, ~carry.halted
-        case "fresh" | "handover":  # under `fresh` N_accum ≥ N_super, so all rows have halted
+        case "handover":
             return replace(carry, batch=draw()), all_rows
 
 

@@ -108,7 +108,7 @@ def test_what_each_carry_keeps_and_draws_anew():
     puzzles = [carry.batch.inputs.flatten().tolist() for carry in carries]
     # row 0 halts every step, row 1 every second, row 2 never; loader batches are 4,5,6 and 7,8,9
     assert puzzles == [[4, 5, 6], [4, 5, 6], [4, 5, 6], [7, 5, 6], [7, 8, 6], [7, 8, 6]]
-    config = RolloutConfig(supervision_steps=3, accum_steps=3, carry="fresh", halt_exploration_prob=0)
+    config = RolloutConfig(supervision_steps=3, accum_steps=3, carry="handover", halt_exploration_prob=0)
     carries, seen = play(config, 6, [0, 1, 1e9])
     assert [carry.batch.inputs.flatten().tolist() for carry in carries] == [[4, 5, 6]] * 3 + [[7, 8, 9]] * 3
     assert [step.active.tolist() for step in seen] == [[True] * 3, [False, True, True], [False, False, True]] * 2

@@ -51,11 +51,11 @@ class RolloutConfig(TabledConfig):
     )
     accum_steps: int = Field(1, ge=1, description="N_accum: supervision steps per loader batch; 1 for carry=persistent")
     grad_steps: int = Field(1, ge=1, le=100_000, description="N_grad: supervision steps per optimizer step")
-    carry: Literal["persistent", "same-batch", "fresh", "handover"] = Field(
+    carry: Literal["persistent", "same-batch", "handover"] = Field(
         "persistent",
         description="persistent: a row keeps its puzzle until it halts, then takes a new one; same-batch: then takes "
-        "its row of the current loader batch, often the same puzzle again; fresh: every loader batch resets all rows; "
-        "handover: every loader batch replaces all puzzles, states stay",
+        "its row of the current loader batch, often the same puzzle again; handover: every loader batch replaces all "
+        "puzzles, and rows that have not halted keep their states",
     )
     halting: Halting = Field(
         "bce",
@@ -86,11 +86,6 @@ class RolloutConfig(TabledConfig):
             raise ValueError(
                 f"accum_steps={self.accum_steps} has no effect under carry=persistent, which draws at every step: type "
                 "rollout.carry=same-batch, or rollout.accum_steps=1"
-            )
-        if self.carry == "fresh" and self.accum_steps < self.supervision_steps:
-            raise ValueError(
-                f"carry=fresh starts all rows anew every {self.accum_steps} steps, so none would ever take "
-                f"{self.supervision_steps}: type rollout.accum_steps={self.supervision_steps}"
             )
         return self
 

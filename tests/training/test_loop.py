@@ -38,7 +38,7 @@ VARIANTS = {
     ),
     "accumulated": {"rollout.grad_steps": "2", "rollout.accum_steps": "3", "rollout.carry": "same-batch"},
     "one random state, hints": pairs(
-        "model.states=1 model.initial=random data.hints=3 rollout.accum_steps=3 rollout.carry=fresh"
+        "model.states=1 model.initial=random data.hints=3 rollout.accum_steps=3 rollout.carry=handover"
     ),
     "cmm": pairs(
         "model.noise=additive model.initial=input model.gradient_checkpointing=true loss.weights.equil_z=1 "

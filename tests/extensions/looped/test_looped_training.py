@@ -152,7 +152,7 @@ def small(**settings):
 def test_the_loss_is_that_of_the_last_loop_or_the_mean_of_all(supervision):
     model, batch = small(prelude=1, coda=1)
     loops = RandomLoops(count=3, supervision=supervision)
-    config = RolloutConfig(supervision_steps=1, carry="fresh", halting="none", loops=loops)
+    config = RolloutConfig(supervision_steps=1, halting="none", loops=loops)
     carry, seen = supervise(model, first_carry(model, batch), lambda: batch, config, loops=3)
     assert carry.halted.all()
     z, losses = model.encode(batch).x, []
@@ -165,7 +165,7 @@ def test_the_loss_is_that_of_the_last_loop_or_the_mean_of_all(supervision):
 
 
 def test_another_family_starts_from_its_own_defaults():
-    changes = {"model.kind": "looped", "rollout.supervision_steps": 1, "rollout.carry": "fresh"}
+    changes = {"model.kind": "looped", "rollout.supervision_steps": 1}
     changes |= {"rollout.halting": "none", "loss.weights.q_halt": 0, "model.prelude": 1}
     assert derive(derive(Config(), {"model.hidden_size": 64}), changes).model == LoopedConfig(prelude=1)
     with pytest.raises(ConfigError, match="a looped model has it"):
