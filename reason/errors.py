@@ -34,7 +34,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 def has_controls(text: str, allowed: str = "") -> bool:
     """Return whether a text holds control characters, which a terminal executes."""
-    return any(found not in allowed for found in _CONTROL.findall(text))
+    return not set(_CONTROL.findall(text)) <= set(allowed)
 
 
 def printable(text: object) -> str:

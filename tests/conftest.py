@@ -21,7 +21,7 @@ from reason.config.overrides import override
 from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import printable
-from reason.presets import preset
+from reason.presets import preset, presets
 from reason.runs.build import build_trainer
 from reason.runs.directory import create_run
 from reason.runs.sets import load_training_set
@@ -31,6 +31,7 @@ from reason.training.loop import Trainer
 settings.register_profile("unhurried", deadline=None)  # a starved machine is no fault
 settings.load_profile("unhurried")
 float32_by_onednn()  # as every run does, so that no test depends on the ones before it
+presets()  # all are read: tests take PRESETS and TABLES as they are imported
 
 
 def pairs(words: str) -> dict[str, str]:

@@ -124,11 +124,11 @@ def _show(console: Console, chosen: Preset) -> None:
 
 def _tables(name: str) -> list[PaperTable]:
     """Return the parts of a table. Raises ConfigError if no table has that name."""
-    from reason.presets import TABLES
+    from reason.presets import tables
 
-    if found := [table for table in TABLES if table.name == name]:
+    if found := [table for table in tables() if table.name == name]:
         return found
-    names = dict.fromkeys(table.name for table in TABLES)
+    names = dict.fromkeys(table.name for table in tables())
     raise ConfigError(f"no table {name}; {nearest(name, names)}tables are {', '.join(names)}")
 
 

@@ -53,7 +53,7 @@ class Preset:
 
 
 HERE = Path(__file__).parent
-PRESETS: dict[str, Preset] = {}
+PRESETS: dict[str, Preset] = {}  # those read so far, as TABLES and LISTS; `presets` reads the rest
 TABLES: list[PaperTable] = []
 LISTS: dict[Path, dict[str, str]] = {}  # {folder: {preset: group title}}; list.json of the folder holds it
 
@@ -85,8 +85,21 @@ def _row_preset(table: PaperTable, row: Row) -> Preset:
     return Preset(table.preset_name(row), config, lambda: table.base.shape, about, row)
 
 
-add_papers(HERE, "ours", "authors", "cmm")
-load_parts("presets")
+UNREAD: list[Callable[[], None]] = [partial(add_papers, HERE, paper) for paper in ("ours", "authors", "cmm")]
+UNREAD.append(partial(load_parts, "presets"))
+
+
+def presets(name: str | None = None) -> dict[str, Preset]:
+    """Return all presets by name; given a name, only the files up to the one that holds it are read."""
+    while UNREAD and name not in PRESETS:
+        UNREAD.pop(0)()
+    return PRESETS
+
+
+def tables() -> list[PaperTable]:
+    """Return all tables of the papers."""
+    presets()
+    return TABLES
 
 
 def preset(name: str) -> Preset:
@@ -97,11 +110,12 @@ def preset(name: str) -> Preset:
             fix = "a preset returns a config: derive(Config(), {…}); a class is named by model.kind"
             raise ConfigError(f"{name} returned {type(made).__name__}; {fix}")
         plain = name.rpartition(":")[2].replace("_", "-")
+        presets()  # extensions add to MADE
         source = made if made.data.generate.get("name") in MADE else BASES["sudoku-9x9"].config
         return Preset(
             plain, lambda: made, lambda: shape_made(source), lambda: inspect.cleandoc(recipe.__doc__ or plain)
         )
-    if name in PRESETS:
+    if name in presets(name):
         return PRESETS[name]
     alike = [each for each in PRESETS if each.startswith(f"{name}-")]
     hint = f"`reason presets {name}-` lists the {len(alike)} of that name; " if alike else nearest(name, PRESETS)

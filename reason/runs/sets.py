@@ -15,15 +15,17 @@ from reason.data import PuzzleData, TrainingSets
 from reason.data.puzzles import AT_ONCE
 from reason.errors import ConfigError
 from reason.models.base import IGNORE
-from reason.presets import PRESETS
+from reason.presets import presets
 from reason.settings.base import require
 from reason.training.loop import Trainer
 
 
 def names_presets_own_set(config: Config) -> bool:
     """Return whether the config's set is the one that its preset makes, so that any machine can make it."""
-    made = PRESETS[config.name].config().data if config.name in PRESETS else None
-    return made is not None and (made.directory, made.generate) == (config.data.directory, config.data.generate)
+    if (named := presets(config.name).get(config.name)) is None:
+        return False
+    made = named.config().data
+    return (made.directory, made.generate) == (config.data.directory, config.data.generate)
 
 
 def with_published(config: Config) -> Config:

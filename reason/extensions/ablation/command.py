@@ -27,7 +27,7 @@ from reason.extensions.ablation import slurm
 from reason.extensions.ablation.local import end_with_parent, why_ended, work_through
 from reason.extensions.ablation.report import NOTE, write_ablation
 from reason.extensions.ablation.variants import EVALUATION, PRESET, Ablation, Cell, cell_of, open_folder
-from reason.presets import TABLES
+from reason.presets import tables
 from reason.report.section import Results, Table, view
 from reason.runs.build import resume, start
 from reason.runs.evaluation import evaluate_run
@@ -145,7 +145,7 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = (), as
         raise ConfigError(f"one preset is needed, got {' '.join(names) or 'none'}; see: reason ablate --help")
     presets = names[0].split(",")
     if as_published:
-        printed = [(table.name, table.preset_name(row)) for table in TABLES for row in table.rows if not row.variant]
+        printed = [(table.name, table.preset_name(row)) for table in tables() for row in table.rows if not row.variant]
         presets = [each for name in presets for each in [row for of, row in printed if of == name] or [name]]
     values = {key: tuple(dict.fromkeys(_values(key, text))) for key, text in pairs.items()}
     shared = {key: found[0] for key, found in values.items() if len(found) == 1}

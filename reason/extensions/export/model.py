@@ -24,7 +24,7 @@ from reason.config.overrides import Changes, as_typed, changes_between, derive, 
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.export.card import write_card
-from reason.presets import PRESETS
+from reason.presets import presets
 from reason.runs.directory import chosen_checkpoint, create_run, read_record, read_shape, which_weights
 from reason.runs.evaluation import evaluate_run
 from reason.runs.folders import new_path
@@ -96,7 +96,7 @@ def _command(config: Config, typed: Sequence[str]) -> list[str]:
 
     typed: the run's own command, which names a user's preset. Empty for imported weights, which were not trained.
     """
-    chosen = PRESETS.get(config.name)
+    chosen = presets(config.name).get(config.name)
     if chosen is None:
         own = next((word for word in typed if ".py:" in word), None)
         return [] if own is None else ["train.py", f"{Path(own.rpartition(':')[0]).name}:{own.rpartition(':')[2]}"]
@@ -137,7 +137,7 @@ def _card(run: Path, name: str, stored: str, step: int, own: Config, command: li
         made = [made_by(directory, "train") for directory in trained_with.data.directories]
     return {
         "name": name,
-        "summary": PRESETS[own.name].summary if own.name in PRESETS else "",
+        "summary": chosen.summary if (chosen := presets(own.name).get(own.name)) else "",
         "preset": own.name,
         "task": record["task"],
         "cells": shape.seq_len,

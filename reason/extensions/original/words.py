@@ -16,7 +16,7 @@ from pathlib import Path
 from datasets_gen.layout import Metadata, read_metadata, splits_of
 from reason.config.overrides import changes_between, leaves, override
 from reason.errors import ConfigError
-from reason.presets import PRESETS, preset
+from reason.presets import preset, presets
 
 # Their setting: ours, of the same values, and the defaults of TRM and of HRM, from config/cfg_pretrain.yaml,
 # config/arch/*.yaml and the models' classes of github.com/SamsungSAILMontreal/TinyRecursiveModels and sapientinc/HRM.
@@ -87,7 +87,7 @@ def answer(words: Sequence[str]) -> str | None:
     typed = {key.lstrip("+"): value for key, _, value in (word.partition("=") for word in words if "=" in word)}
     theirs = THEIRS & typed.keys() or any(key.startswith("arch.") for key in typed)
     named = [word for word in words if "=" not in word and not word.startswith("-")]
-    if not (before or theirs) or not set(named) <= PRESETS.keys():
+    if not (before or theirs) or not set(named) <= presets().keys():
         return None
     line, notes = spelled(typed, named[0] if named else None, bool(before))
     count = re.search(r"--nproc[-_]per[-_]node[= ](\w+)", " ".join(before))
