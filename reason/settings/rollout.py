@@ -2,50 +2,80 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+import numpy as np
+from pydantic import Field, field_validator, model_validator
 
-from reason.settings.base import BaseConfig, TabledConfig
+from reason.settings.base import BaseConfig
 
 Halting = Literal["bce", "q-learning", "none"]
 
 
+LAWS = {"log-normal": {"mean", "sigma", "max"}, "poisson": {"mean", "max"}, "uniform": {"max"}}
+TYPED = 'type {"law": "log-normal", "mean": 2, "sigma": 0.7, "max": 100} (of log T), poisson (mean, max), uniform (max)'
+
+
 class LoopsConfig(BaseConfig):
-    """T: the number of model steps in one backward pass, and which of these steps are read out."""
+    """T, the number of model steps in one backward pass, fixed or random (STARS tables 1 and 3; docs/math.md §9).
+
+    T of backward pass number i depends only on the run's seed and on i: a checkpoint need not hold it. It is
+    drawn on the host, so nothing waits for the device.
+    """
 
     count: int = Field(1, ge=1, le=10_000, description="T")
     supervision: Literal["terminal", "per-loop"] = Field(
         "terminal", description="states that are scored: terminal: the last; per-loop: all T, their losses averaged"
     )
+    random: dict[str, Any] = Field({}, description=f"law of T, rounded and clipped to 1..max; {{}}: T = count; {TYPED}")
+    start: int = Field(0, ge=0, description="optimizer steps with T = count, before T is random")
+
+    @field_validator("random")
+    @classmethod
+    def _is_a_law(cls, random: dict[str, Any]) -> dict[str, Any]:
+        numbers = {key: value for key, value in random.items() if key != "law"}
+        positive = all(isinstance(value, int | float) and 0 < value <= 10_000 for value in numbers.values())
+        if random and (LAWS.get(str(random.get("law"))) != numbers.keys() or not positive or random["max"] < 1):
+            raise ValueError(f"{random} is not a law of positive numbers: {TYPED}")
+        return random
 
     @property
     def allows_several(self) -> str | None:
         """Return the setting that allows T > 1, or None if T is 1."""
-        return f"count={self.count}" if self.count > 1 else None
+        return "random" if self.random else f"count={self.count}" if self.count > 1 else None
 
     def draw(self, seed: int, index: int, step: int) -> int:
         """Return T of backward pass number `index`, in optimizer step `step`, both counted from 0."""
-        return self.count
+        if not self.random or step < self.start:
+            return self.count
+        rng, law = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,))), self.random
+        match law["law"]:
+            case "log-normal":
+                return self._clipped(rng.lognormal(law["mean"], law["sigma"]))
+            case "poisson":
+                return self._clipped(rng.poisson(law["mean"]))
+        return int(rng.integers(1, self.most + 1))
+
+    def _clipped(self, loops: float | np.integer) -> int:
+        return int(np.clip(np.rint(loops), 1, self.most))
 
     @property
     def typical(self) -> int:
-        """Return the T that counts as the number of trained loops."""
-        return self.count
+        """Return the T that counts as the number of trained loops: fixed, the law's median (log-normal) or mean."""
+        if not self.random:
+            return self.count
+        mean = self.random.get("mean", (1 + self.most) / 2)
+        return self._clipped(np.exp(mean) if self.random["law"] == "log-normal" else mean)
 
     @property
     def most(self) -> int:
         """Return the largest T."""
-        return self.count
+        return int(self.random["max"]) if self.random else self.count
 
 
-ROLLOUT_SECTIONS: dict[str, type[BaseConfig]] = {"loops": LoopsConfig}  # extensions/looped puts random loops there
-
-
-class RolloutConfig(TabledConfig):
+class RolloutConfig(BaseConfig):
     """Supervision steps, accumulation, carry, halting and loops."""
 
-    entries: ClassVar = ROLLOUT_SECTIONS
     supervision_steps: int = Field(
         16, ge=1, le=100_000, description="N_super: maximum number of supervision steps per puzzle"
     )
@@ -74,11 +104,7 @@ class RolloutConfig(TabledConfig):
         description="whether row i begins its first puzzle at m = i mod N_super, so that rows halt one after the other "
         "and every optimizer step sees new puzzles (ours); else all rows begin together at m = 0",
     )
-
-    @classmethod
-    def fields_of(cls, name: str, section: type[BaseConfig]) -> dict[str, tuple[Any, Any]]:
-        """Return the section as one setting."""
-        return {name: (section, section())}
+    loops: LoopsConfig = Field(default_factory=LoopsConfig)
 
     @model_validator(mode="after")
     def _fits(self) -> RolloutConfig:
@@ -92,5 +118,4 @@ class RolloutConfig(TabledConfig):
     @property
     def trained_steps(self) -> int:
         """Return the model steps of a puzzle in training: N_super · T, with the typical T if T is random."""
-        typical: int = self.loops.typical
-        return self.supervision_steps * typical
+        return self.supervision_steps * self.loops.typical

@@ -1,4 +1,4 @@
-"""The family `looped`, its loss terms, random loops, and the studies that are asked for by name."""
+"""The family `looped`, its loss terms, and the studies that are asked for by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from reason.evaluation.config import STUDIES, Study
 from reason.extensions.looped.exit import exit_entropy, exit_gate_loss, exit_loss, gated_loops
 from reason.extensions.looped.jsrr import JsrrConfig, constant_weights, jsrr_loss, l2_loss, norm_penalty
-from reason.extensions.looped.loops import RandomLoops
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.extensions.looped.softmax import LargeSoftmax
 from reason.losses import TERMS, Term
@@ -16,7 +15,6 @@ from reason.losses.lm import IN_PIECES
 from reason.models import FAMILIES, Family
 from reason.report.measures import MEASURES, Measure
 from reason.settings.base import Need
-from reason.settings.rollout import ROLLOUT_SECTIONS
 
 if TYPE_CHECKING:
     from reason.config.schema import Config
@@ -30,7 +28,6 @@ def _caches(config: Config) -> Iterator[Need]:
 IN_PIECES["softmax"] = LargeSoftmax.apply
 MEASURES["perplexity_by_step"] = Measure("perplexity", ".4g")
 FAMILIES["looped"] = Family(LoopedConfig, LoopedModel)
-ROLLOUT_SECTIONS["loops"] = RandomLoops
 TERMS |= {
     "jsrr": Term(
         jsrr_loss, "STARS: growth of a perturbation in one map, squared; λ of its eq. 4", settings=("rows",),

@@ -13,13 +13,12 @@ from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import derive, override
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.extensions.looped.loops import RandomLoops
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.losses.lm import lm_loss
 from reason.models.base import Batch, Shape
 from reason.presets import preset
 from reason.rollout import first_carry, supervise
-from reason.settings.rollout import RolloutConfig
+from reason.settings.rollout import LoopsConfig, RolloutConfig
 from reason.training.log import read_metrics
 
 NARROW = pairs(
@@ -93,7 +92,7 @@ def test_compiled_equals_eager(looped, tmp_path):
 
 
 def law(name, **numbers):
-    return RandomLoops(random={"law": name, **numbers})
+    return LoopsConfig(random={"law": name, **numbers})
 
 
 LAWS = {
@@ -133,13 +132,13 @@ def test_random_loops_follow_their_law(config):
 
 
 def test_one_draw_depends_only_on_the_seed_and_the_number_of_the_pass():
-    config = RandomLoops(random={"law": "uniform", "max": 1000}, count=4, start=3)
+    config = LoopsConfig(random={"law": "uniform", "max": 1000}, count=4, start=3)
     drawn = [config.draw(7, index, step=10) for index in range(50)]
     assert drawn == [config.draw(7, index, step=99) for index in range(50)]
     assert len(set(drawn)) > 40
     assert drawn != [config.draw(8, index, step=10) for index in range(50)]
     assert [config.draw(7, index, step=index) for index in range(5)] == [4, 4, 4, *drawn[3:5]]
-    assert (RandomLoops(count=6).draw(7, 0, 0), RandomLoops(count=6).most) == (6, 6)
+    assert (LoopsConfig(count=6).draw(7, 0, 0), LoopsConfig(count=6).most) == (6, 6)
 
 
 def small(**settings):
@@ -151,7 +150,7 @@ def small(**settings):
 @pytest.mark.parametrize("supervision", ["terminal", "per-loop"])
 def test_the_loss_is_that_of_the_last_loop_or_the_mean_of_all(supervision):
     model, batch = small(prelude=1, coda=1)
-    loops = RandomLoops(count=3, supervision=supervision)
+    loops = LoopsConfig(count=3, supervision=supervision)
     config = RolloutConfig(supervision_steps=1, halting="none", loops=loops)
     carry, seen = supervise(model, first_carry(model, batch), lambda: batch, config, loops=3)
     assert carry.halted.all()
