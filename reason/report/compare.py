@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,10 @@ from reason.report.chart import (
     shares_axis,
     steps_axis,
 )
-from reason.report.measures import MEASURES, shared_measures
+from reason.report.measures import EXACT, MEASURES, shared_measures
 from reason.report.page import comparison_page
 from reason.report.section import Results, Table, at_trained, interval, share
 
-COLUMNS = ("", "run", "exact at step 1", "at the trained step", "95 % interval", "at the last step", "rules hold")
 FACTS = (  # facts of an evaluation, in addition to the settings of its run
     "preset", "checkpoint_step", "parameters", "weights", "precision", "device", "dataset", "split", "puzzles", "steps",
 )  # fmt: skip
@@ -40,38 +39,28 @@ def letter(index: int) -> str:
     return (letter(index // 26 - 1) if index >= 26 else "") + chr(ord("A") + index % 26)
 
 
-def figures(evaluations: Sequence[Results]) -> Table:
-    """Return a row for every evaluation."""
+def tables(evaluations: Sequence[Results], settings: Settings) -> list[Table]:
+    """Return a table of every measure of `MEASURES` that all have, else of exact accuracy, and the differences."""
+    measured = [figures(evaluations, key) for key in shared_measures(evaluations)]
+    found = *(measured or [figures(evaluations, "exact_by_step")]), differences(evaluations, settings)
+    return [table for table in found if table.rows]
+
+
+def figures(evaluations: Sequence[Results], key: str) -> Table:
+    """Return a row of a measure for every evaluation; with more columns for exact accuracy."""
+    name, form = MEASURES.get(key, EXACT)
+    columns = ["", "run", "at step 1", "at the trained step", "at the last step"]
+    columns += ["95 % interval, trained step", "rules hold, last step"] if key not in MEASURES else []
     rows = []
     for index, results in enumerate(evaluations):
-        trained, exact = min(results["trained_steps"], results["steps"]), results["exact_by_step"]
-        rows.append(
-            [
-                letter(index),
-                results["run"],
-                share(exact[0]),
-                f"{share(exact[trained - 1])} ({trained})",
-                interval(exact[trained - 1], results["puzzles"]),
-                f"{share(exact[-1])} ({results['steps']})",
-                share(results["valid_by_step"][-1] if results.get("valid_by_step") else None),
-            ]
-        )
-    return Table("exact accuracy", COLUMNS, rows, left=(0, 1))
-
-
-def tables(evaluations: Sequence[Results], settings: Settings) -> list[Table]:
-    """Return the figures of every evaluation, with the shared measures of `MEASURES`, and the differences."""
-    by_measure = []
-    for key in shared_measures(evaluations):
-        name, form = MEASURES[key]
-        rows = []
-        for index, results in enumerate(evaluations):
-            values = results[key][0], at_trained(results, key), results[key][-1]
-            rows.append([letter(index), results["run"], *(format(value, form) for value in values)])
-        columns = ("", "run", "at step 1", "at the trained step", "at the last step")
-        by_measure.append(Table(name, columns, rows, left=(0, 1)))
-    by_measure = by_measure or [figures(evaluations)]
-    return [table for table in (*by_measure, differences(evaluations, settings)) if table.rows]
+        trained, values = at_trained(results, key), results[key]
+        row = [letter(index), results["run"], *(format(each, form) for each in (values[0], trained, values[-1]))]
+        row[3:5] = f"{row[3]} ({min(results['trained_steps'], results['steps'])})", f"{row[4]} ({results['steps']})"
+        if key not in MEASURES:
+            valid = results.get("valid_by_step")
+            row += [interval(trained, results["puzzles"]), share(valid[-1] if valid else None)]
+        rows.append(row)
+    return Table(name, columns, rows, left=(0, 1))
 
 
 def differences(evaluations: Sequence[Results], settings: Settings) -> Table:
@@ -129,33 +118,31 @@ def charts(evaluations: Sequence[Results]) -> list[Chart]:
     """Return the charts of exact accuracy and error by step, with a line and its interval for every run."""
     most = max(evaluations, key=lambda results: results["steps"])
 
-    def curves(axes: Axes, plot: Callable[..., None] = plot_exact) -> None:
+    def curves(axes: Axes, key: str, errors: bool = False) -> None:
         for index, results in enumerate(evaluations):
-            plot(axes, results["exact_by_step"], results["puzzles"], letter(index), index)
-        if plot is plot_error:
+            if key in MEASURES:
+                plot_band(axes, results[key], results[key], results[key], letter(index), index)
+            else:
+                plot = plot_error if errors else plot_exact
+                plot(axes, results[key], results["puzzles"], letter(index), index)
+        if errors:
             errors_axis(axes)
+        elif key in MEASURES:
+            log_axis(axes, "y")
+            axes.set_ylabel(MEASURES[key].name)
         else:
             shares_axis(axes, "exact")
         steps_axis(axes, most)
         legend(axes)
 
-    def draw_measure(axes: Axes, key: str) -> None:
-        for index, results in enumerate(evaluations):
-            plot_band(axes, results[key], results[key], results[key], letter(index), index)
-        log_axis(axes, "y")
-        axes.set_ylabel(MEASURES[key].name)
-        steps_axis(axes, most)
-        legend(axes)
-
-    first = tables(evaluations, {})[0]
-    trained, last = first.columns.index("at the trained step"), first.columns.index("at the last step")
-    alt_text = "; ".join(f"{r[0]}, {r[1]}: {r[trained]} at the trained step, {r[last]} at the last" for r in first.rows)
+    rows = tables(evaluations, {})[0].rows
+    alt_text = "; ".join(f"{row[0]}, {row[1]}: {row[3]} at the trained step, {row[4]} at the last" for row in rows)
     size = (PANEL[0], PANEL[1] + 0.06 * len(evaluations))  # inches: one label per run
-    errors = partial(curves, plot=plot_error)
     if shared := shared_measures(evaluations):
-        return [Chart(MEASURES[key].name, alt_text, partial(draw_measure, key=key), size) for key in shared]
-    exact = Chart("exact: whole puzzles right", alt_text, curves, size)
-    return [exact, Chart("error, 1 − exact", alt_text, errors, size)]
+        return [Chart(MEASURES[key].name, alt_text, partial(curves, key=key), size) for key in shared]
+    exact = partial(curves, key="exact_by_step")
+    titles = {"exact: whole puzzles right": exact, "error, 1 − exact": partial(exact, errors=True)}
+    return [Chart(title, alt_text, draw, size) for title, draw in titles.items()]
 
 
 def write_comparison(folder: Path, evaluations: Sequence[Results], settings: Settings) -> None:

@@ -13,12 +13,11 @@ from matplotlib.axes import Axes
 from scipy.stats import ttest_1samp
 
 from reason.report.chart import PANEL, Chart, errors_axis, legend, save_png, shares_axis, steps_axis
-from reason.report.measures import MEASURES, Measure, shared_measures
+from reason.report.measures import EXACT, MEASURES, shared_measures
 from reason.report.page import comparison_page
 from reason.report.palette import styled
 from reason.report.section import Results, Table, at_trained, number
 
-EXACT = Measure("exact", ".1%")  # of what has no entry in MEASURES; here more is better
 AT = ("trained", "last")  # steps of a summary
 NOTE = (
     "Mean ± standard deviation over seeds. Differences are paired by seed; intervals are Student's t at 95 %, not "
