@@ -32,7 +32,7 @@ from typing import IO, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from datasets_gen.scratch import scratch_beside
+from datasets_gen.scratch import published
 from datasets_gen.structure import Structure
 
 SPLITS = ("train", "validation", "test")
@@ -204,11 +204,9 @@ def check_free(directory: Path) -> None:
 def atomic_directory(directory: Path) -> Iterator[Path]:
     """Yield a scratch folder that becomes `directory`, which must be free, if the block succeeds; else remove it."""
     check_free(directory)
-    with scratch_beside(directory) as scratch:
+    with published(directory) as scratch:
+        scratch.mkdir()
         yield scratch
-        if directory.exists():
-            directory.rmdir()
-        scratch.rename(directory)
 
 
 def write_dataset(

@@ -1,4 +1,4 @@
-"""Folders that are complete or absent: written under a hidden name, then renamed."""
+"""Files and folders that are complete or absent: written under a hidden name, then renamed."""
 
 from __future__ import annotations
 
@@ -31,3 +31,18 @@ def scratch_beside(place: Path) -> Iterator[Path]:
         yield scratch
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def published(place: Path, replace: bool = False) -> Iterator[Path]:
+    """Yield a path of the same name in a scratch folder; if the block succeeds, its content becomes `place`.
+
+    replace: what is at `place` gives way; else only an empty folder does, and OSError is raised for others.
+    """
+    place = Path(os.path.abspath(place))
+    with scratch_beside(place) as scratch:
+        new = scratch / place.name
+        yield new
+        if place.is_dir():
+            place.rename(scratch / ".old") if replace else place.rmdir()
+        new.replace(place)

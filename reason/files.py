@@ -1,11 +1,9 @@
-"""Load untrusted small files of a bounded size, and write files completely or not at all."""
+"""Load untrusted small files of a bounded size."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,17 +48,6 @@ def read_json(path: Path) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:  # RecursionError if it is nested too deep
         raise ConfigError(f"{path} is not JSON ({error}); copy it again") from None
-
-
-@contextlib.contextmanager
-def written_beside(path: Path) -> Iterator[Path]:
-    """Yield a file next to `path`, which replaces `path` if the block succeeds and is removed if it fails."""
-    part = path.with_name(f".{path.name}.partial")
-    try:
-        yield part
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def kept_in(folder: Path, name: str) -> Path:

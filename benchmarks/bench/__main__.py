@@ -23,13 +23,14 @@ from rich.table import Table
 from benchmarks.bench.original import original_step
 from benchmarks.bench.timing import PEAK, Spread, Turn, flops_of, gemm, in_turns
 from datasets_gen.layout import Split, write_dataset
+from datasets_gen.scratch import published
 from datasets_gen.typed import Parser
 from reason.cli import guarded
 from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.memory.estimate import estimate_memory
-from reason.files import readable_size, written_beside
+from reason.files import readable_size
 from reason.models.base import Context, Shape, State
 from reason.plugins import extension
 from reason.presets import Preset, preset
@@ -105,7 +106,7 @@ def main(argv: list[str]) -> int:
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
     if arguments.json is not None:
         text = json.dumps({"machine": machine(), "results": found}, indent=1) + "\n"
-        with written_beside(arguments.json) as part:
+        with published(arguments.json, replace=True) as part:
             part.write_text(text, encoding="utf-8")
         print(f"written to {arguments.json}")
     return 0

@@ -14,10 +14,11 @@ import torch
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
+from datasets_gen.scratch import published
 from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError, first_fault
-from reason.files import read_json, written_beside
+from reason.files import read_json
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
 from reason.plugins import IMPORTED, extension
@@ -117,7 +118,7 @@ def change_config(run: Path, config: Config) -> None:
 
 
 def _write_record(run: Path, record: dict[str, Any]) -> None:
-    with written_beside(run / "config.json") as part:
+    with published(run / "config.json", replace=True) as part:
         part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from datasets_gen.scratch import scratch_beside
+from datasets_gen.scratch import published
 from reason.errors import ConfigError, has_controls, printable
 from reason.files import read_json
 
@@ -21,16 +21,11 @@ LISTING = ".written.json"
 
 @contextlib.contextmanager
 def new_path(out: Path, fix: str) -> Iterator[Path]:
-    """Yield a path of the same name in a scratch folder; if the block succeeds, its content becomes `out`.
-
-    Raises ConfigError, whose text ends with `fix`, if `out` exists.
-    """
-    place = Path(os.path.abspath(out))  # ".." does not name a file
-    if os.path.lexists(place):
+    """Yield a path, as `published`. Raises ConfigError, whose text ends with `fix`, if `out` exists."""
+    if os.path.lexists(os.path.abspath(out)):  # ".." does not name a file
         raise ConfigError(f"{out} is there already; {fix}")
-    with scratch_beside(place) as scratch:
-        yield scratch / place.name
-        (scratch / place.name).rename(place)
+    with published(out) as path:
+        yield path
 
 
 @contextlib.contextmanager
@@ -40,15 +35,10 @@ def replaced_folder(folder: Path, what: str) -> Iterator[Path]:
     Raises ConfigError if `folder` holds files that this function did not write.
     """
     refuse_other_files(folder, what)
-    folder = Path(os.path.abspath(folder))  # "." cannot be renamed
-    with scratch_beside(folder) as scratch:
-        new = scratch / "new"
+    with published(folder, replace=True) as new:
         new.mkdir()
         yield new
         (new / LISTING).write_text(json.dumps(list(_files(new))) + "\n", encoding="utf-8")
-        if folder.exists():
-            folder.rename(scratch / "old")
-        new.rename(folder)
 
 
 def refuse_other_files(folder: Path, what: str) -> None:

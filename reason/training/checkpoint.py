@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from datasets_gen.scratch import scratch_beside
+from datasets_gen.scratch import published
 from reason.config.describe import has_mark
 from reason.config.overrides import leaves, renewed
 from reason.errors import ConfigError
@@ -111,7 +111,8 @@ def save_checkpoint(
     folder.parent.mkdir(exist_ok=True)  # fails if the run's folder was removed
     tensors: dict[str, Tensor] = {}
     skeleton = pack(state, tensors)
-    with scratch_beside(folder) as scratch:
+    with published(folder, replace=True) as scratch:
+        scratch.mkdir()
         for name, named in {"weights": weights, "ema": ema, "state": tensors}.items():
             if named is not None:
                 _save_tensors(named, scratch / f"{name}.safetensors")
@@ -121,8 +122,6 @@ def save_checkpoint(
         seal(scratch)
         for path in (*scratch.iterdir(), scratch):
             _to_disk(path)
-        shutil.rmtree(folder, ignore_errors=True)
-        scratch.rename(folder)
     _to_disk(folder.parent)
     folders = checkpoints(run)
     newest = [path for path in folders if step_of(path) <= step][-keep:]

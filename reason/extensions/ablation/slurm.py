@@ -12,9 +12,10 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from datasets_gen.scratch import published
 from reason.errors import ConfigError
 from reason.extensions.ablation.variants import Cell, cell_of
-from reason.files import read_json, written_beside
+from reason.files import read_json
 from reason.plugins import IMPORTED, import_file
 
 try:
@@ -94,7 +95,7 @@ def submit(through: submitit.Executor, folder: Path, cells: Sequence[Cell], work
         reason = str(error).strip().rpartition("\n")[2].removeprefix("sbatch: error: ")
         raise ConfigError(f"--on slurm: sbatch refuses the jobs ({reason}); see --sbatch and --max-minutes") from None
     known = submitted(folder) | {job.job_id: cell.run.name for job, cell in zip(jobs, cells, strict=True)}
-    with written_beside(folder / FOLDER / JOBS) as part:
+    with published(folder / FOLDER / JOBS, replace=True) as part:
         part.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
 
 

@@ -14,11 +14,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from datasets_gen.scratch import published
 from reason.config.describe import refuse_unreadable
 from reason.config.overrides import derive, override
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.files import read_json, written_beside
+from reason.files import read_json
 from reason.presets import preset
 from reason.runs.folders import plain_name
 from reason.runs.results import compared
@@ -158,7 +159,7 @@ def open_folder(folder: Path, asked: Ablation) -> None:
             )
     elif any(not path.name.startswith(".") for path in folder.iterdir()):
         raise ConfigError(f"{folder} is there already and holds no ablation; name another --out DIR")
-    with written_beside(folder / SPEC) as part:
+    with published(folder / SPEC, replace=True) as part:
         part.write_text(json.dumps(asked.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8")
 
 

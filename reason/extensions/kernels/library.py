@@ -14,7 +14,8 @@ from pathlib import Path
 import torch
 from filelock import FileLock
 
-from reason.files import kept_in, written_beside
+from datasets_gen.scratch import published
+from reason.files import kept_in
 
 SOURCES = Path(__file__).parent / "cpp"
 DTYPES = (torch.bfloat16, torch.float32)
@@ -63,7 +64,7 @@ def library(dtype: torch.dtype) -> ctypes.CDLL:
     with FileLock(file.with_suffix(".lock")):  # of several processes one compiles
         if not file.exists():
             compiler = shlex.split(os.environ.get("CXX", "")) or ["g++"]
-            with written_beside(file) as part:
+            with published(file, replace=True) as part:
                 command = [*compiler, *flags, *map(str, sources), "-o", str(part)]
                 subprocess.run(command, check=True, capture_output=True, timeout=300)
     return ctypes.CDLL(str(file))

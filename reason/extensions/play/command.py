@@ -5,12 +5,13 @@ from __future__ import annotations
 import webbrowser
 from pathlib import Path
 
+from datasets_gen.scratch import published
 from datasets_gen.typed import Parser
 from reason.errors import ConfigError
 from reason.extensions.play.page import Model, exported, play_page
 from reason.extensions.play.runtime import KEPT, VERSION, runtime
 from reason.extensions.play.shipped import shipped, shown
-from reason.files import kept_in, written_beside
+from reason.files import kept_in
 from reason.pretrained import FOLDER
 
 PLAY = f"""Write a page in which trained networks solve puzzles step by step, and open it. The networks compute in the
@@ -39,7 +40,7 @@ def main(argv: list[str]) -> int:
     script, binary = runtime(KEPT if KEPT.is_dir() else kept_in(KEPT, "play"), arguments.runtime)
     page = play_page(models, script, binary)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    with written_beside(arguments.output) as part:
+    with published(arguments.output, replace=True) as part:
         part.write_text(page, encoding="utf-8")
     print(f"{arguments.output}: {len(models)} models, {len(page) / 1e6:.1f} MB")
     if not arguments.no_browser and not webbrowser.open(arguments.output.resolve().as_uri()):

@@ -13,8 +13,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from datasets_gen.scratch import published
 from reason.errors import ConfigError
-from reason.files import written_beside
 
 VERSION = "1.30.0"
 INTEGRITY = "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ=="  # SHA-512
@@ -66,6 +66,6 @@ def runtime(folder: Path, archive: Path | None = None) -> tuple[str, bytes]:
         text, packed = unpacked(package, address() if archive is None else str(archive))
         folder.mkdir(parents=True, exist_ok=True)
         for path, content in ((binary, packed), (script, text.encode())):
-            with written_beside(path) as part:
+            with published(path, replace=True) as part:
                 part.write_bytes(content)
     return script.read_text(encoding="utf-8"), binary.read_bytes()

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
+from datasets_gen.scratch import published
 from reason.extensions.play.page import FAMILIES, Model, exported, text_of
-from reason.files import read_json, written_beside
+from reason.files import read_json
 from reason.pretrained import FOLDER, card, pretrained_models
 
 GRAPHS = Path(__file__).parent / "graphs"
@@ -98,5 +99,5 @@ def described(name: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     for each in shown():
-        with written_beside(GRAPHS / f"{each}.json") as file:
+        with published(GRAPHS / f"{each}.json", replace=True) as file:
             file.write_text(json.dumps(described(each)) + "\n", encoding="utf-8")
