@@ -1,4 +1,4 @@
-"""Load untrusted small files of a bounded size."""
+"""Load untrusted small files of a bounded size, and write files completely or not at all."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from datasets_gen.scratch import published as published
 from reason.errors import ConfigError
 
 LIMIT = 64_000_000  # bytes; tensors are in other files

@@ -6,7 +6,7 @@ exist, when they are first needed:
 
     __init__.py   before a command is looked up; light: it adds to `COMMANDS`
     settings.py   before the first config: models, mixers, loss terms, evaluations (reason/config/schema.py)
-    presets.py    before the first preset (reason/presets)
+    presets.py    before a preset that is not in reason/presets/papers (reason/presets)
     report.py     before the first evaluation: consumers and sections of the page (reason/evaluation/suite.py)
     solve.py      before the first `reason solve`: models that write text (reason/solve.py)
 

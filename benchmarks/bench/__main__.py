@@ -23,14 +23,13 @@ from rich.table import Table
 from benchmarks.bench.original import original_step
 from benchmarks.bench.timing import PEAK, Spread, Turn, flops_of, gemm, in_turns
 from datasets_gen.layout import Split, write_dataset
-from datasets_gen.scratch import published
 from datasets_gen.typed import Parser
 from reason.cli import guarded
 from reason.config.overrides import derive, override, split_arguments
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.memory.estimate import estimate_memory
-from reason.files import readable_size
+from reason.files import published, readable_size
 from reason.models.base import Context, Shape, State
 from reason.plugins import extension
 from reason.presets import Preset, preset

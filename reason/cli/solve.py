@@ -19,12 +19,11 @@ from datasets_gen.layout import DatasetError
 from datasets_gen.plugins import nearest
 from datasets_gen.progress import Progress
 from datasets_gen.puzzles import Puzzle
-from datasets_gen.scratch import published
 from datasets_gen.typed import Parser
 from reason.config.describe import idle, idle_lines, refuse_unreadable
 from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
-from reason.files import decoded, read_text
+from reason.files import decoded, published, read_text
 from reason.pretrained import pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run, run_and_config

@@ -14,11 +14,10 @@ import torch
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from datasets_gen.scratch import published
 from reason.config.overrides import read_config
 from reason.config.schema import Config
 from reason.errors import ConfigError, first_fault
-from reason.files import read_json
+from reason.files import published, read_json
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
 from reason.plugins import IMPORTED, extension

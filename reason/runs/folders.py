@@ -12,9 +12,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from datasets_gen.scratch import published
 from reason.errors import ConfigError, has_controls, printable
-from reason.files import read_json
+from reason.files import published, read_json
 
 LISTING = ".written.json"
 

@@ -25,11 +25,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from datasets_gen.scratch import published
 from reason.config.describe import has_mark
 from reason.config.overrides import leaves, renewed
 from reason.errors import ConfigError
-from reason.files import read_json
+from reason.files import published, read_json
 from reason.settings.base import Mark
 
 MANIFEST = "manifest.json"

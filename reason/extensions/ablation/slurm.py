@@ -12,10 +12,9 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from datasets_gen.scratch import published
 from reason.errors import ConfigError
 from reason.extensions.ablation.variants import Cell, cell_of
-from reason.files import read_json
+from reason.files import published, read_json
 from reason.plugins import IMPORTED, import_file
 
 try:

@@ -14,12 +14,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from datasets_gen.scratch import published
 from reason.config.describe import refuse_unreadable
 from reason.config.overrides import derive, override
 from reason.config.schema import Config
 from reason.errors import ConfigError
-from reason.files import read_json
+from reason.files import published, read_json
 from reason.presets import preset
 from reason.runs.folders import plain_name
 from reason.runs.results import compared

@@ -14,8 +14,7 @@ from pathlib import Path
 import torch
 from filelock import FileLock
 
-from datasets_gen.scratch import published
-from reason.files import kept_in
+from reason.files import kept_in, published
 
 SOURCES = Path(__file__).parent / "cpp"
 DTYPES = (torch.bfloat16, torch.float32)

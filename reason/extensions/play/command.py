@@ -5,13 +5,12 @@ from __future__ import annotations
 import webbrowser
 from pathlib import Path
 
-from datasets_gen.scratch import published
 from datasets_gen.typed import Parser
 from reason.errors import ConfigError
 from reason.extensions.play.page import Model, exported, play_page
 from reason.extensions.play.runtime import KEPT, VERSION, runtime
 from reason.extensions.play.shipped import shipped, shown
-from reason.files import kept_in
+from reason.files import kept_in, published
 from reason.pretrained import FOLDER
 
 PLAY = f"""Write a page in which trained networks solve puzzles step by step, and open it. The networks compute in the

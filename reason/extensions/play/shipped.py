@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
-from datasets_gen.scratch import published
 from reason.extensions.play.page import FAMILIES, Model, exported, text_of
-from reason.files import read_json
+from reason.files import published, read_json
 from reason.pretrained import FOLDER, card, pretrained_models
 
 GRAPHS = Path(__file__).parent / "graphs"
