@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -28,14 +29,15 @@ class Preset:
 
     name: str
     recipe: Callable[[], Config]
-    find_shape: Callable[[], Shape]  # on demand: the relations of a declared puzzle need a sample
     description: Callable[[], str]  # its source, what is inherited, what is ours; for a row it needs the whole config
     row: Row | None = None  # of a published table
+    like: Mapping[str, Any] | None = None  # options of a generator whose shape counts if `data.generate` has none
 
     @property
     def shape(self) -> Shape:
         """The shape of its puzzles."""
-        return self.find_shape()
+        options = self.config().data.generate
+        return shape_made(options if self.like is None or options.get("name") in MADE else self.like)
 
     @property
     def summary(self) -> str:
@@ -77,12 +79,12 @@ def add_papers(home: Path, *papers: str) -> None:
 
 
 def _base_preset(name: str, base: Base) -> Preset:
-    return Preset(name, lambda: base.config, lambda: base.shape, lambda: base.about)
+    return Preset(name, lambda: base.config, lambda: base.about)
 
 
 def _row_preset(table: PaperTable, row: Row) -> Preset:
     config, about = partial(table.config, row), partial(table.describe, row)
-    return Preset(table.preset_name(row), config, lambda: table.base.shape, about, row)
+    return Preset(table.preset_name(row), config, about, row)
 
 
 UNREAD: list[Callable[[], None]] = [partial(add_papers, HERE, paper) for paper in ("ours", "authors", "cmm")]
@@ -111,10 +113,8 @@ def preset(name: str) -> Preset:
             raise ConfigError(f"{name} returned {type(made).__name__}; {fix}")
         plain = name.rpartition(":")[2].replace("_", "-")
         presets()  # extensions add to MADE
-        source = made if made.data.generate.get("name") in MADE else BASES["sudoku-9x9"].config
-        return Preset(
-            plain, lambda: made, lambda: shape_made(source), lambda: inspect.cleandoc(recipe.__doc__ or plain)
-        )
+        about = partial(inspect.cleandoc, recipe.__doc__ or plain)
+        return Preset(plain, lambda: made, about, like={"name": "sudoku", "size": 9})
     if name in presets(name):
         return PRESETS[name]
     alike = [each for each in PRESETS if each.startswith(f"{name}-")]

@@ -56,15 +56,9 @@ class Base:
         """The source of the config, and what is ours."""
         return self.stated or (BASES[self.parent].about if self.parent else "")
 
-    @property
-    def shape(self) -> Shape:
-        """The shape of the puzzles that `data.generate` makes."""
-        return shape_made(self.config)
 
-
-def shape_made(config: Config) -> Shape:
-    """Return the shape of the puzzles that `data.generate` makes, the largest of several sizes."""
-    options = config.data.generate
+def shape_made(options: Mapping[str, Any]) -> Shape:
+    """Return the shape of the puzzles that a generator makes with these options, the largest of several sizes."""
     if options["name"] not in MADE:
         raise ConfigError(f"{options['name']} is made by an extension; {installed()}")
     return shape_of_puzzle(MADE[options["name"]](options))

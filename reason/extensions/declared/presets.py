@@ -10,9 +10,7 @@ from datasets_gen.extensions.declared.pages import page_named
 from datasets_gen.extensions.declared.puzzles import sample
 from reason.config.overrides import Changes, derive
 from reason.config.schema import Config
-from reason.data import shape_of_puzzle
-from reason.models.base import Shape
-from reason.presets import BASES, Preset, add_presets
+from reason.presets import BASES, MADE, Preset, add_presets
 
 NARROW: Changes = {"model.hidden_size": 32, "model.open_only": True}  # as sudoku-9x9
 PAGES: dict[str, tuple[int, Changes]] = {  # training puzzles, and what `declared_puzzle` is changed by
@@ -31,9 +29,8 @@ PAGES: dict[str, tuple[int, Changes]] = {  # training puzzles, and what `declare
 }
 
 
-def shape(name: str) -> Shape:
-    """The shape of a page's puzzles, with the relations of a sample; a set may have a larger clue number."""
-    return shape_of_puzzle(sample(name)[0])
+# the relations of a sample; a set may have a larger clue number
+MADE |= {page: lambda options: sample(options["name"])[0] for page in PAGES}
 
 
 def declared_puzzle() -> Config:
@@ -91,9 +88,9 @@ HERE, TITLE = Path(__file__).parent, "Puzzles declared by their constraints (doc
 any_page = partial(inspect.cleandoc, declared_puzzle.__doc__ or "")
 of_any = partial(inspect.cleandoc, any_puzzle.__doc__ or "")
 general = [
-    Preset("declared-puzzle", declared_puzzle, partial(shape, "killer"), any_page),
-    Preset("any", any_puzzle, partial(shape, "killer"), of_any),
+    Preset("declared-puzzle", declared_puzzle, any_page, like={"name": "killer"}),
+    Preset("any", any_puzzle, of_any, like={"name": "killer"}),
 ]
 add_presets(HERE, general, TITLE)
-of_pages = (Preset(page, partial(of_page, page), partial(shape, page), partial(about, page)) for page in PAGES)
+of_pages = (Preset(page, partial(of_page, page), partial(about, page)) for page in PAGES)
 add_presets(HERE, of_pages, TITLE)
