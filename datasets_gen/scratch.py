@@ -44,5 +44,5 @@ def published(place: Path, replace: bool = False) -> Iterator[Path]:
         new = scratch / place.name
         yield new
         if place.is_dir():
-            place.rename(scratch / ".old") if replace else place.rmdir()
+            place.rename(scratch / f"{place.name}.old") if replace else place.rmdir()
         new.replace(place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
@@ -226,23 +226,6 @@ def _asked(run: Path, model: Reasoner, config: Config, text: str, steps: int | N
     return Asked(puzzle, question, relations, Batch(tokens, unscored, identifier, instances, shape), attempt)
 
 
-def _restart_sizes(before: float, seconds: float, most: int) -> Iterator[int]:
-    """Yield the sizes of batches of restarts until `seconds` have passed or `most` attempts were made.
-
-    A batch takes 2·seconds at most, if restarts keep the pace of the last batch. before: when the first attempt began.
-    """
-    made = size = 1  # attempts so far, and those of the last batch
-    began = time.monotonic()
-    for batch_size in chain(BATCH_SIZES, repeat(BATCH_SIZES[-1])):
-        now = time.monotonic()
-        if made == most or now - began >= seconds:
-            return
-        pace = (now - before) / size
-        before, size = now, max(1, int(min(batch_size, most - made, 2 * seconds / max(pace, 1e-6))))
-        yield size
-        made += size
-
-
 def solve_text(
     run: Path,
     model: Reasoner,
@@ -274,8 +257,14 @@ def solve_text(
     symmetry = asked.puzzle.symmetry
     most = restarts or MANY if symmetry is None else symmetry.distinct(restarts or MANY)
     generator = torch.Generator(asked.batch.inputs.device).manual_seed(config.seed)
-    made = 1
-    for size in _restart_sizes(before, seconds, most):
+    made = size = 1  # attempts so far, and those of the last batch
+    began = time.monotonic()
+    for batch_size in chain(BATCH_SIZES, repeat(BATCH_SIZES[-1])):
+        now = time.monotonic()
+        if made == most or now - began >= seconds:
+            break
+        pace = (now - before) / size  # if restarts keep it, this batch takes 2·seconds at most
+        before, size = now, max(1, int(min(batch_size, most - made, 2 * seconds / max(pace, 1e-6))))
         for by_step in asked.restart(torch.arange(made, made + size), config.seed, generator):
             made += 1
             other = first._replace(by_step=by_step, restart=made, restarts=made)
