@@ -1,4 +1,4 @@
-"""Variants of a preset with several seeds each, on one machine or by SLURM, and the differences between them."""
+"""Trains variants of a preset with several seeds each, on one machine or by SLURM, and compares them."""
 
 from reason.plugins import COMMANDS, Command
 

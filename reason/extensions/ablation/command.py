@@ -1,6 +1,6 @@
-"""reason ablate: a preset's variants, each with several seeds; the same command continues a stopped ablation.
+"""reason ablate: trains a preset's variants, each with several seeds; repeated, it continues a stopped ablation.
 
-`python -m reason.extensions.ablation.command FOLDER RUN` is one of its runs, in a process of its own.
+`python -m reason.extensions.ablation.command FOLDER RUN` executes one of the runs in a separate process.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from reason.training.interrupt import StopRequest
 if TYPE_CHECKING:
     from submitit import Executor
 
-DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at equal puzzle-steps; say what differs.
+DESCRIPTION = """Train and evaluate a preset's variants, several seeds each, at equal puzzle-steps; compare them.
 
   reason ablate sudoku-6x6 model.h_cycles=2,1 model.activation=silu,tanh           every combination: 4 × 3 seeds
   reason ablate maze-10x10 rollout.carry=persistent,same-batch ema.decay=0.995,none --one-at-a-time
   reason ablate sudoku-9x9 loss.weights.equil_z=0,1 training.steps=2000 seeds=5 steps=64 --max-minutes 60
   reason ablate maze-10x10,maze-10x10-hrm training.steps=1500 --also-on data/maze-20x20             presets, transfer
-  reason ablate cmm-10 --as-published seeds=1                                              a paper's table as it stands
+  reason ablate cmm-10 --as-published seeds=1                                              a paper's table as published
   reason ablate sudoku-9x9 loss.weights.equil_z=0,1 --on slurm --max-minutes 240 --sbatch gpus=1    an array of jobs
 
 KEY=A,B varies a setting, and A is the base; KEY=A sets it in all runs. seeds=N (default 3) uses N seeds from 0 on, or
 from seed=S. Several presets are varied like a setting. The command prints mean ± standard deviation, the differences
 from the base paired by seed, and a verdict; it writes summary.html, .png and .json. If it is stopped or killed, the
-same command continues. --as-published trains each preset, or each row of a paper's table, for its own number of epochs.
+same command continues. --as-published trains each preset, or each row of a paper's table, for its published epochs.
 
 --on slurm (needs the extra: pip install 'recursive-reasoners[slurm]') submits a job of --max-minutes for every missing
 run, and returns. The same command reports their progress, submits unfinished runs again, and prints the table.
@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
     parser = Parser(prog="reason ablate", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="PRESET[,PRESET] | KEY=A,B | KEY=A | seeds=N")
     parser.add_argument("--one-at-a-time", action="store_true", help="change one setting of the base at a time")
-    published = "each preset for its own epochs, not for the base's puzzle-steps; PRESET may be a table"
+    published = "train each preset for its published epochs, not for the base's puzzle-steps; PRESET may be a table"
     parser.add_argument("--as-published", action="store_true", help=published)
     also = "also evaluate the runs on another set, for example of another size; may be repeated"
     parser.add_argument("--also-on", action="append", default=[], metavar="DIR", help=also)
@@ -101,7 +101,7 @@ def main(argv: list[str]) -> int:
                 return _submitted(folder, ablation, cells, through)
             return _worked_through(folder, ablation, cells, arguments.jobs or 1, arguments.max_minutes)
     except Timeout:
-        raise ConfigError(f"another reason ablate works in {folder}; wait for it, or name another --out DIR") from None
+        raise ConfigError(f"another reason ablate works in {folder}; wait for it, or type another --out DIR") from None
 
 
 def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: int, minutes: float) -> int:
@@ -110,21 +110,23 @@ def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: i
         failed = work_through(ablation, cells, jobs, time.monotonic() + 60 * minutes, stop)
     _summarize(folder, ablation, cells)
     if left := sum(bool(cell.missing(ablation)) for cell in cells):
-        print(f"{left} runs are left, {len(failed)} of them failed; the same command continues them")
+        print(f"{left} runs are unfinished, {len(failed)} of them failed; the same command continues them")
     return 128 + stop.number if stop.number is not None else 1 if failed else 0
 
 
 def _submitted(folder: Path, ablation: Ablation, cells: list[Cell], through: Executor) -> int:
     """Print the summary, and submit the runs that are neither finished nor in a job; returns the exit status."""
     before, states = {run: job for job, run in slurm.submitted(folder).items()}, slurm.queued()
-    left = [cell for cell in cells if cell.missing(ablation)]  # after the look at the jobs: what ended is written
+    left = [
+        cell for cell in cells if cell.missing(ablation)
+    ]  # after `queued`, so that jobs which ended meanwhile have results
     _summarize(folder, ablation, cells)
     idle = [cell for cell in left if before.get(cell.run.name) not in states]
     for cell in idle:
         if job := before.get(cell.run.name):
             log = slurm.log_of(folder, job)
-            said = why_ended(0, log) if log.exists() else "no word"
-            print(f"job {job} of {cell.run} ended: {said}; log {log}", file=sys.stderr)
+            reason = why_ended(0, log) if log.exists() else "no message"
+            print(f"job {job} of {cell.run} ended: {reason}; log {log}", file=sys.stderr)
     if idle:
         slurm.submit(through, folder, idle, work)
         states = slurm.queued()
@@ -133,7 +135,7 @@ def _submitted(folder: Path, ablation: Ablation, cells: list[Cell], through: Exe
         job = jobs[cell.run.name]
         print(f"{cell.run.name}  job {job}  {states.get(job, 'ended')}  {cell.variant}")
     if left:
-        print(f"{len(left)} runs are left, {len(idle)} submitted now; the same command says how far they are")
+        print(f"{len(left)} runs are unfinished, {len(idle)} submitted now; the same command prints their progress")
     return 0
 
 
@@ -148,12 +150,12 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = (), as
         printed = [(table.name, table.preset_name(row)) for table in tables() for row in table.rows if not row.variant]
         presets = [each for name in presets for each in [row for of, row in printed if of == name] or [name]]
     values = {key: tuple(dict.fromkeys(_values(key, text))) for key, text in pairs.items()}
-    shared = {key: found[0] for key, found in values.items() if len(found) == 1}
-    varied = {key: found for key, found in ({PRESET: tuple(presets)} | values).items() if len(found) > 1}
+    shared = {key: some[0] for key, some in values.items() if len(some) == 1}
+    varied = {key: some for key, some in ({PRESET: tuple(presets)} | values).items() if len(some) > 1}
     evaluation = {key: shared.pop(key) for key in list(shared) if key.startswith("evaluation.")}
     if seeds["seeds"] is None and not varied:
         raise ConfigError(
-            "nothing is varied: give a setting several values, model.h_cycles=2,1, the base first; "
+            "nothing is varied: type several values of a setting, model.h_cycles=2,1, the base first; "
             "or seeds=N for N seeds of one recipe"
         )
     if not all(map(splits_of, also_on)) or len({Path(folder).name for folder in also_on}) < len(also_on):
@@ -197,7 +199,7 @@ def _summarize(folder: Path, ablation: Ablation, cells: list[Cell]) -> None:
 
 
 def work(folder: Path, name: str) -> int:
-    """Begin or continue a run, then evaluate it; returns the exit status, errors printed in one line."""
+    """Begin or continue a run, then evaluate it; prints errors in one line, and returns the exit status."""
     return guarded(lambda _: _worked(folder, name), [])
 
 
@@ -210,7 +212,7 @@ def _worked(folder: Path, name: str) -> int:
             else:
                 trainer = start(cell.config, cell.run, held, make_data=False)
             trainer.train()
-    if cell.trained():  # else it was stopped
+    if cell.trained():  # false: it was stopped
         config = override(read_config(cell.run / "config.json"), ablation.evaluation)
         for evaluation, directory in cell.missing(ablation).items():
             read = config if directory is None else override(config, {"data.directory": directory})

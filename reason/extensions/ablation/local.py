@@ -1,7 +1,7 @@
-"""An ablation's runs on this machine: each in a process of its own, several at a time.
+"""Executes an ablation's runs on this machine, each in a separate process, several at a time.
 
-The worker's standard input is a pipe that only this process holds open. If this process is killed, the pipe closes
-and the workers end, so that the same command finds no run at work.
+The worker's standard input is a pipe that only this process keeps open. If this process is killed, the pipe closes
+and the workers end, so that the same command can continue.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from reason.training.interrupt import StopRequest
 def work_through(ablation: Ablation, cells: Sequence[Cell], jobs: int, until: float, stop: StopRequest) -> list[Cell]:
     """Train and evaluate the unfinished runs, `jobs` at a time; returns those that failed.
 
-    until: the time (monotonic seconds) at which all save and stop, as at a signal.
+    until: the time (monotonic seconds) at which all save and stop, as on a signal.
     """
     left, failed = [cell for cell in cells if cell.missing(ablation)], list[Cell]()
     at_work: list[tuple[Cell, subprocess.Popen[bytes]]] = []
@@ -43,11 +43,11 @@ def work_through(ablation: Ablation, cells: Sequence[Cell], jobs: int, until: fl
                     bar.update()
                     if cell.missing(ablation):
                         failed.append(cell)
-                        said = f"failed: {why_ended(process.returncode, cell.log)}; log {cell.log}"
+                        outcome = f"failed: {why_ended(process.returncode, cell.log)}; log {cell.log}"
                     else:
-                        said = headline(cell.results() or {}).partition(" (")[0]
+                        outcome = headline(cell.results() or {}).partition(" (")[0]
                     ended = len(cells) - len(left) - len(at_work)
-                    bar.say(f"{cell.run.name}  {cell.variant}  {said}; {ended} of {len(cells)} runs")
+                    bar.say(f"{cell.run.name}  {cell.variant}  {outcome}; {ended} of {len(cells)} runs")
                 time.sleep(0.1)
         finally:
             for _, process in at_work:
@@ -72,7 +72,7 @@ def _begin(cell: Cell, jobs: int, stdin: int) -> subprocess.Popen[bytes]:
 
 
 def end_with_parent() -> None:
-    """Make a worker end at once when the command that started it has ended."""
+    """Make this worker end when the command that started it has ended."""
     while os.read(0, 1):
         pass
     os._exit(1)
@@ -84,4 +84,4 @@ def why_ended(status: int, log: Path) -> str:
         return f"killed by signal {-status}{', perhaps out of memory' if status == -9 else ''}"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     errors = [line.partition("error: ")[2] for line in lines if line.startswith(("error: ", "srun: error: "))]
-    return errors[-1] if errors else "no word"
+    return errors[-1] if errors else "no message"

@@ -1,4 +1,4 @@
-"""An ablation's runs side by side: mean and spread over seeds, and the effect of a variant, paired by seed."""
+"""Compares an ablation's runs: mean and spread over seeds, and the effect of a variant, paired by seed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AT = ("trained", "last")  # steps of a summary
 NOTE = (
     "Mean ± standard deviation over seeds. Differences are paired by seed; intervals are Student's t at 95 %, not "
     "adjusted for the number of variants. Runs take as many puzzle-steps as the base, unless training.steps is varied "
-    "or each trains --as-published."
+    "or with --as-published."
 )
 Runs = Mapping[str, Mapping[int, Results]]  # results by variant, the base first, and seed
 
@@ -31,26 +31,28 @@ def summary(runs: Runs) -> list[dict[str, Any]]:
     """Summarise the runs: a row of numbers for every variant."""
     key = measured(runs)
     trained = {
-        name: {seed: at_trained(results, key) for seed, results in found.items()} for name, found in runs.items()
+        name: {seed: at_trained(results, key) for seed, results in by_seed.items()} for name, by_seed in runs.items()
     }
     base = next(iter(runs))
     return [
         {
             "variant": name,
-            "seeds": sorted(found),
-            "parameters": next((results["parameters"] for results in found.values()), None),
-            "minutes": spread([results["minutes"] for results in found.values()])["mean"],
+            "seeds": sorted(by_seed),
+            "parameters": next((results["parameters"] for results in by_seed.values()), None),
+            "minutes": spread([results["minutes"] for results in by_seed.values()])["mean"],
             "trained": spread(list(trained[name].values())),
-            "last": spread([results[key][-1] for results in found.values()]),
+            "last": spread([results[key][-1] for results in by_seed.values()]),
             "difference": None if name == base else difference(trained[name], trained[base], key in MEASURES),
         }
-        for name, found in runs.items()
+        for name, by_seed in runs.items()
     ]
 
 
 def measured(runs: Runs) -> str:
     """Return the key of the compared measure: one that all runs have, else exact accuracy."""
-    return next(iter(shared_measures([each for found in runs.values() for each in found.values()])), "exact_by_step")
+    return next(
+        iter(shared_measures([each for by_seed in runs.values() for each in by_seed.values()])), "exact_by_step"
+    )
 
 
 def spread(values: Sequence[float]) -> dict[str, float | None]:
@@ -68,18 +70,18 @@ def difference(ours: Mapping[int, float], theirs: Mapping[int, float], less: boo
     """
     seeds = sorted(ours.keys() & theirs.keys())
     paired = [ours[seed] - theirs[seed] for seed in seeds]
-    found: dict[str, Any] = {"mean": float(np.mean(paired)) if paired else None, "low": None, "high": None}
+    result: dict[str, Any] = {"mean": float(np.mean(paired)) if paired else None, "low": None, "high": None}
     if not paired:
-        return found | {"verdict": "not run"}
+        return result | {"verdict": "not run"}
     if not any(ours[seed] or theirs[seed] for seed in seeds):
-        return found | {"verdict": "all at 0 %"}
+        return result | {"verdict": "all at 0 %"}
     if len(paired) == 1:
-        return found | {"verdict": "one seed"}
-    if np.ptp(paired) == 0:  # shares of few puzzles tie; an interval of width 0 would mean that no seed can differ
-        return found | {"verdict": "not significant"}
+        return result | {"verdict": "one seed"}
+    if np.ptp(paired) == 0:  # shares of few puzzles tie; an interval of width 0 would claim that seeds do not differ
+        return result | {"verdict": "not significant"}
     low, high = map(float, ttest_1samp(paired, 0).confidence_interval(0.95))
     verdict = "not significant" if low <= 0 <= high else "worse" if (low > 0) == less else "better"
-    return found | {"low": low, "high": high, "verdict": verdict}
+    return result | {"low": low, "high": high, "verdict": verdict}
 
 
 def table(rows: Sequence[Mapping[str, Any]], key: str = "exact_by_step") -> Table:
@@ -89,8 +91,8 @@ def table(rows: Sequence[Mapping[str, Any]], key: str = "exact_by_step") -> Tabl
                "against the base", "95 % interval", "verdict")  # fmt: skip
     shown = []
     for row in rows:
-        found = row["difference"] or {"mean": None, "low": None, "high": None, "verdict": ""}
-        bounds = [number(found[end], f"+{form}") for end in ("low", "high")]
+        effect = row["difference"] or {"mean": None, "low": None, "high": None, "verdict": ""}
+        bounds = [number(effect[end], f"+{form}") for end in ("low", "high")]
         shown.append(
             [
                 row["variant"],
@@ -98,9 +100,9 @@ def table(rows: Sequence[Mapping[str, Any]], key: str = "exact_by_step") -> Tabl
                 number(row["parameters"], ","),
                 number(row["minutes"], ".1f"),
                 *(" ± ".join(number(value, form) for value in row[at].values() if value is not None) for at in AT),
-                "the base" if row["difference"] is None else number(found["mean"], f"+{form}"),
+                "the base" if row["difference"] is None else number(effect["mean"], f"+{form}"),
                 "–" if "–" in bounds else " to ".join(bounds),
-                found["verdict"],
+                effect["verdict"],
             ]
         )
     return Table("mean over seeds", columns, shown, left=(0, 8))
@@ -108,29 +110,31 @@ def table(rows: Sequence[Mapping[str, Any]], key: str = "exact_by_step") -> Tabl
 
 def write_ablation(folder: Path, title: str, runs: Runs) -> Table:
     """Write summary.json, .png and .html to `folder`; returns the summary's table."""
-    rows, found = summary(runs), charts(runs)
+    rows, drawn = summary(runs), charts(runs)
     (folder / "summary.json").write_text(json.dumps({"title": title, "rows": rows}, indent=2) + "\n", encoding="utf-8")
-    save_png(found, folder / "summary.png")
+    save_png(drawn, folder / "summary.png")
     shown = table(rows, measured(runs))
-    (folder / "summary.html").write_text(comparison_page(title, [shown], found, [NOTE]), encoding="utf-8")
+    (folder / "summary.html").write_text(comparison_page(title, [shown], drawn, [NOTE]), encoding="utf-8")
     return shown
 
 
 def charts(runs: Runs) -> list[Chart]:
-    """Return charts of the measure by step and, for a share, of the error: a line for a mean, a point for a seed."""
-    trained = max(results["trained_steps"] for found in runs.values() for results in found.values())
+    """Return charts of the measure by step and, for a share, of the error: lines for means, points for seeds."""
+    trained = max(results["trained_steps"] for results_of in runs.values() for results in results_of.values())
     key = measured(runs)
     name_of_measure, form = MEASURES.get(key, EXACT)
-    logged = {name: [each[key] for each in found.values()] for name, found in runs.items() if found}
-    curves = {name: np.array([one[: min(map(len, found))] for one in found]) for name, found in logged.items()}
+    logged = {name: [each[key] for each in results_of.values()] for name, results_of in runs.items() if results_of}
+    curves = {
+        name: np.array([one[: min(map(len, results_of))] for one in results_of]) for name, results_of in logged.items()
+    }
 
     def draw(axes: Axes, errors: bool = False) -> None:
-        for index, (name, found) in enumerate(curves.items()):
-            style, steps = styled(index), np.arange(1, found.shape[1] + 1)
-            shown = 1 - found if errors else found
+        for index, (name, results_of) in enumerate(curves.items()):
+            style, steps = styled(index), np.arange(1, results_of.shape[1] + 1)
+            shown = 1 - results_of if errors else results_of
             axes.plot(steps, shown.mean(0), label=name, markevery=max(1, len(steps) // 16), **style)
             axes.plot(steps, shown.T, ls="", marker=".", ms=3, color=style["color"], alpha=0.5)
-        longest = max(found.shape[1] for found in curves.values())
+        longest = max(results_of.shape[1] for results_of in curves.values())
         label = f"{name_of_measure}, mean and seeds"
         if errors:
             errors_axis(axes)
@@ -141,7 +145,9 @@ def charts(runs: Runs) -> list[Chart]:
         steps_axis(axes, {"steps": longest, "trained_steps": trained})
         legend(axes)
 
-    alt_text = "; ".join(f"{name}: {found[:, -1].mean():{form}} at the last step" for name, found in curves.items())
+    alt_text = "; ".join(
+        f"{name}: {results_of[:, -1].mean():{form}} at the last step" for name, results_of in curves.items()
+    )
     size = (PANEL[0], max(PANEL[1], 0.17 * len(curves) + 0.8))
     drawn = {name_of_measure: draw} | ({} if key in MEASURES else {"error, 1 − exact": partial(draw, errors=True)})
     return [Chart(title, alt_text, each, size) for title, each in drawn.items()]

@@ -1,4 +1,4 @@
-"""An ablation's runs as an array of SLURM jobs, one for each run, submitted and requeued by submitit."""
+"""Executes an ablation's runs as an array of SLURM jobs, one for each run, submitted and requeued by submitit."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ try:
 except ImportError:
     submitit = None  # type: ignore[assignment]
 
-FOLDER = "slurm"  # below the ablation's: what submitit writes, with the jobs' logs
-JOBS = "jobs.json"  # there: the run of every job that was submitted, by the job's number
-WARNED = 90  # seconds before the end of its time at which a job is told to save; SLURM may do it a minute earlier
-SHORTEST = 5  # minutes of a job
-REQUEUES = 1000  # of a job that its time was too short for
-# srun does not take over sbatch's --cpus-per-task, and torch starts as many threads as the machine has cores.
+FOLDER = "slurm"  # in the ablation's folder: files of submitit and the jobs' logs
+JOBS = "jobs.json"  # in it: the run of each submitted job, by the job's number
+WARNED = 90  # seconds before its time limit at which a job gets the signal to save; SLURM may send it a minute earlier
+SHORTEST = 5  # shortest time limit of a job, in minutes
+REQUEUES = 1000  # maximum, after the time limit
+# srun does not inherit sbatch's --cpus-per-task, and torch starts as many threads as the machine has cores.
 SETUP = [
     "export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}",
     "export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$SRUN_CPUS_PER_TASK}",
@@ -38,11 +38,11 @@ class Job:
     """The work of a job: a run, until it is finished or a signal stops it. submitit stores this object in a file."""
 
     def __init__(self, work: Callable[[Path, str], int], run: Path):
-        """work: begins the run of a folder and a name, or continues it; returns the exit status."""
+        """Store `work`(folder, name), which begins or continues a run and returns the exit status."""
         self.work, self.run, self.imports = work, run.absolute(), list(IMPORTED)
 
     def __call__(self) -> None:
-        """Work on the run; if a signal stops it, have the job requeued."""
+        """Execute the run; if a signal stops it, raise so that the job is requeued."""
         for file in self.imports:
             import_file(file)
         if status := self.work(self.run.parent, self.run.name):
@@ -56,7 +56,7 @@ class Job:
             signal.raise_signal(signal.Signals[f"SIG{submitit.JobEnvironment.USR_SIG}"])  # submitit's handler does it
 
     def checkpoint(self) -> submitit.helpers.DelayedSubmission:
-        """Repeat the same call in the requeued job, since the run's folder holds the state."""
+        """Return the same call for the requeued job, since the run's folder has the state."""
         return submitit.helpers.DelayedSubmission(self)
 
 
@@ -65,15 +65,15 @@ def executor(folder: Path, minutes: float, at_once: int, options: Sequence[str])
     if submitit is None:
         raise ConfigError("--on slurm needs submitit: pip install submitit, or 'recursive-reasoners[slurm]'")
     if shutil.which("sbatch") is None:
-        raise ConfigError("--on slurm: there is no sbatch here; type it on a machine that submits to SLURM")
+        raise ConfigError("--on slurm: this machine has no sbatch; use one that submits to SLURM")
     if not SHORTEST <= minutes < math.inf:
         raise ConfigError(
             f"--on slurm --max-minutes {minutes:g}: type the time of each job, {SHORTEST} minutes or more; a run that "
             "needs longer is saved and requeued"
         )
     typed = (option.partition("=") for option in options)
-    found = submitit.SlurmExecutor(folder / FOLDER, max_num_timeout=REQUEUES)
-    found.update_parameters(
+    executor = submitit.SlurmExecutor(folder / FOLDER, max_num_timeout=REQUEUES)
+    executor.update_parameters(
         job_name=f"reason-{folder.absolute().name}",
         time=math.ceil(minutes),
         signal_delay_s=WARNED,
@@ -82,13 +82,13 @@ def executor(folder: Path, minutes: float, at_once: int, options: Sequence[str])
         setup=SETUP,
         additional_parameters={"requeue": True, **{key: value if equals else True for key, equals, value in typed}},
     )
-    return found
+    return executor
 
 
 def submit(through: submitit.Executor, folder: Path, cells: Sequence[Cell], work: Callable[[Path, str], int]) -> None:
     """Submit a job for every cell, in one array."""
     try:
-        with contextlib.redirect_stderr(io.StringIO()), through.batch():  # submitit prints sbatch's words, too
+        with contextlib.redirect_stderr(io.StringIO()), through.batch():  # submitit also prints sbatch's output
             jobs = [through.submit(Job(work, cell.run)) for cell in cells]
     except submitit.core.utils.FailedJobError as error:
         reason = str(error).strip().rpartition("\n")[2].removeprefix("sbatch: error: ")

@@ -1,7 +1,7 @@
 """An ablation: a preset's variants with several seeds each.
 
-Each run is an ordinary run folder DIR/NN-seedS, and DIR/ablation.json states what is varied. No other progress is
-stored: a run without its evaluations is still to be done, and it continues from its newest checkpoint.
+Each run is an ordinary run folder DIR/NN-seedS, and DIR/ablation.json states what is varied. No further progress is
+stored: a run without its evaluations is unfinished and continues from its newest checkpoint.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from reason.training.checkpoint import readable, step_of
 from reason.training.log import read_metrics
 
 SPEC = "ablation.json"
-EVALUATION = "ablation"  # the name of every run's evaluation on its own data
+EVALUATION = "ablation"  # name of the evaluation on the run's data
 PRESET = "preset"  # the varied setting if several presets are named
-Pairs = dict[str, str]  # {"section.key": its value as it is typed}
+Pairs = dict[str, str]  # {"section.key": its typed value}
 
 
 class Ablation(BaseModel):
-    """The settings that are varied and those that all runs share; their values are texts, as they are typed."""
+    """The varied settings and those that all runs share; values are texts, as typed."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -43,12 +43,12 @@ class Ablation(BaseModel):
     seeds: int = Field(3, ge=1, le=1000)
     first_seed: int = Field(0, ge=0)
     one_at_a_time: bool = False
-    as_published: bool = False  # each preset for its own number of epochs, not all for the base's puzzle-steps
+    as_published: bool = False  # each preset for its published epochs, not for the base's puzzle-steps
     evaluation: Pairs = {}
     also_on: list[str] = []
 
     def evaluations(self) -> dict[str, str | None]:
-        """Return the evaluations of every run by name, and the set of each; None: the run's own."""
+        """Return the evaluations of every run by name, with the set of each; None: the run's set."""
         others = {f"{EVALUATION}-{plain_name(Path(directory).name, 'set')}": directory for directory in self.also_on}
         return {EVALUATION: None, **others}
 
@@ -64,8 +64,8 @@ class Ablation(BaseModel):
         names = short if len(set(short.values())) == len(keys) else dict(zip(keys, keys, strict=True))
 
         def name(settings: Pairs) -> str:
-            told = {k: v for k, v in settings.items() if not self.one_at_a_time or v != base[k]}
-            return ",".join(f"{names[key]}={value}" for key, value in told.items()) or "base"
+            named = {k: v for k, v in settings.items() if not self.one_at_a_time or v != base[k]}
+            return ",".join(f"{names[key]}={value}" for key, value in named.items()) or "base"
 
         return {name(settings): settings for settings in chosen}
 
@@ -108,7 +108,7 @@ class Ablation(BaseModel):
             told_apart = [v for v in others if not self.one_at_a_time or v[key] != base[key]]
             reasons = [self.config(v, self.first_seed).idle.get(key) for v in (base, *told_apart)]
             if all(reasons):
-                raise ConfigError(f"varying {key} changes nothing in these trainings: {reasons[0]}; leave it out")
+                raise ConfigError(f"varying {key} changes nothing in these trainings: {reasons[0]}; remove it")
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,10 @@ class Cell:
     def results(self, name: str = EVALUATION) -> dict[str, Any] | None:
         """Return the results of an evaluation, with the minutes of training; None if they are missing or damaged."""
         try:
-            found = compared(read_json(self.run / "evaluation" / name / "results.json"))
-            return found | {"minutes": max((line.get("seconds", 0) for line in read_metrics(self.run)), default=0) / 60}
+            results = compared(read_json(self.run / "evaluation" / name / "results.json"))
+            return results | {
+                "minutes": max((line.get("seconds", 0) for line in read_metrics(self.run)), default=0) / 60
+            }
         except (OSError, ConfigError):
             return None
 
@@ -133,18 +135,18 @@ class Cell:
         return {name: read for name, read in ablation.evaluations().items() if self.results(name) is None}
 
     def trained(self) -> bool:
-        """Return whether its newest checkpoint is that of the last step."""
+        """Return whether the newest checkpoint is that of the last step."""
         newest = next(readable(self.run), None)
         return newest is not None and step_of(newest) >= self.config.training.steps
 
     @property
     def log(self) -> Path:
-        """The file with what the processes of this run have printed."""
+        """Return the file with the output of this run's processes."""
         return self.run.with_name(f"{self.run.name}.log")
 
 
 def open_folder(folder: Path, asked: Ablation) -> None:
-    """Begin an ablation in a folder, or continue the one that is there; seeds and `also_on` may change."""
+    """Begin an ablation in a folder, or continue the existing one; seeds and `also_on` may change."""
     if (folder / SPEC).exists():
         free = {"seeds", "also_on", *(() if any(folder.glob("*/evaluation/*")) else ("evaluation",))}
         there, wanted = read_json(folder / SPEC), asked.model_dump(mode="json", exclude=free)
@@ -153,16 +155,16 @@ def open_folder(folder: Path, asked: Ablation) -> None:
             apart = ["varied"]
         if apart:
             raise ConfigError(
-                f"{folder} holds another ablation: {apart[0]} is {there.get(apart[0])!r} there; repeat its own "
-                "command (seeds and --also-on may differ), or name another --out DIR"
+                f"{folder} has another ablation: {apart[0]} is {there.get(apart[0])!r} there; repeat that "
+                "command (seeds and --also-on may differ), or type another --out DIR"
             )
     elif any(not path.name.startswith(".") for path in folder.iterdir()):
-        raise ConfigError(f"{folder} is there already and holds no ablation; name another --out DIR")
+        raise ConfigError(f"{folder} exists already and has no ablation; type another --out DIR")
     with published(folder / SPEC, replace=True) as part:
         part.write_text(json.dumps(asked.model_dump(mode="json"), indent=2) + "\n", encoding="utf-8")
 
 
 def cell_of(folder: Path, name: str) -> tuple[Ablation, Cell]:
-    """Return the ablation that a folder holds, and its run of that name."""
+    """Return the ablation in a folder, and its run of this name."""
     ablation = Ablation.model_validate(read_json(folder / SPEC))
     return ablation, next(cell for cell in ablation.cells(folder) if cell.run.name == name)

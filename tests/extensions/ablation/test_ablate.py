@@ -146,10 +146,10 @@ def test_another_ablation_keeps_its_folder(tmp_path):
         open_folder(folder, ablation)
         assert json.loads((folder / "ablation.json").read_text()) == ablation.model_dump(mode="json")
     for varied in ({"model.h_cycles": ("1", "3")}, dict(reversed(first.varied.items()))):  # the order numbers variants
-        with pytest.raises(ConfigError, match="holds another ablation: varied is"):
+        with pytest.raises(ConfigError, match="has another ablation: varied is"):
             open_folder(folder, limited.model_copy(update={"varied": varied}))
     (folder / "00-seed0/evaluation/ablation").mkdir(parents=True)
-    with pytest.raises(ConfigError, match="holds another ablation: evaluation is"):
+    with pytest.raises(ConfigError, match="has another ablation: evaluation is"):
         open_folder(folder, first)
 
 
@@ -221,14 +221,14 @@ def test_a_signal_stops_what_is_at_work(
     assert [each for each in at_work.mock_calls if each[0] != "poll"] == [call.send_signal(signal.SIGINT), call.wait()]
     said = capsys.readouterr().out
     assert "00-seed0  h_cycles=2  begins, log runs/ablation-sudoku-4x4/00-seed0.log" in said
-    assert "6 runs are left, 0 of them failed; the same command continues them" in said
+    assert "6 runs are unfinished, 0 of them failed; the same command continues them" in said
 
 
 def test_a_folder_is_one_command_s_at_a_time(sudoku_4x4, here):
     (here / "a").mkdir()
     with FileLock("a/.lock"):
         words = ["ablate", "sudoku-4x4", f"data={sudoku_4x4}", "model.h_cycles=2,1", "--out", "a"]
-        refusal(words, "another reason ablate works in a; wait for it, or name another --out DIR")
+        refusal(words, "another reason ablate works in a; wait for it, or type another --out DIR")
     assert os.listdir("a") == [".lock"]
 
 
@@ -282,7 +282,7 @@ REASONS = (
     (-9, "error: no space\n", "killed by signal 9, perhaps out of memory"),
     (1, "error: no memory\nerror: no space\n", "no space"),
     (0, "submitit INFO (10:00) - Loading\nsrun: error: n1: task 0: Killed\n", "n1: task 0: Killed"),
-    (1, "training:   0%|          | 0/3 [00:00<?, ?step/s]\r", "no word"),
+    (1, "training:   0%|          | 0/3 [00:00<?, ?step/s]\r", "no message"),
 )
 
 

@@ -43,12 +43,12 @@ class Jobs:
 def test_runs_are_submitted_until_they_are_finished(sudoku_4x4, here, monkeypatch):
     slurm_of, plan = Jobs(monkeypatch), [*PLAN, f"data={sudoku_4x4}", "seeds=1", "training.steps=3"]
     on_slurm = [*plan, "--out", "a", "--on", "slurm", "--max-minutes", "5"]
-    output(on_slurm, "00-seed0  job 1  PENDING (Resources)  decay=0.99", "2 runs are left, 2 submitted now")
+    output(on_slurm, "00-seed0  job 1  PENDING (Resources)  decay=0.99", "2 runs are unfinished, 2 submitted now")
     slurm_of.jobs["1"]()
     slurm_of.states = {"2": "RUNNING"}
-    output(on_slurm, "01-seed0  job 2  RUNNING", "1 runs are left, 0 submitted now")
+    output(on_slurm, "01-seed0  job 2  RUNNING", "1 runs are unfinished, 0 submitted now")
     slurm_of.states = {}
-    output(on_slurm, "1 runs are left, 1 submitted now")
+    output(on_slurm, "1 runs are unfinished, 1 submitted now")
     slurm_of.jobs["3"]()
     assert "left" not in output(on_slurm, "2 of 2 runs")
     monkeypatch.setattr("reason.extensions.ablation.local.subprocess.Popen", Within)
@@ -74,14 +74,14 @@ def test_a_job_that_a_signal_stopped_is_requeued(here, monkeypatch):
 REFUSED = {
     "no time": (["--on", "slurm"], "--on slurm --max-minutes inf: type the time of each job, 5 minutes or more"),
     "too short": (["--on", "slurm", "--max-minutes", "2"], "--max-minutes 2: type the time of each job"),
-    "no slurm": (["--on", "slurm", "--max-minutes", "9"], "there is no sbatch here; type it on a machine that submits"),
+    "no slurm": (["--on", "slurm", "--max-minutes", "9"], "this machine has no sbatch; use one that submits"),
     "another engine's": (["--sbatch", "partition=gpu"], "--sbatch partition=gpu: an option of SLURM's jobs; type --on"),
 }
 
 
 @pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED)
 def test_what_slurm_cannot_do_is_refused(words, said, here, monkeypatch):
-    monkeypatch.setattr(shutil, "which", lambda _: None if "sbatch here" in said else "/")
+    monkeypatch.setattr(shutil, "which", lambda _: None if "no sbatch" in said else "/")
     refusal([*PLAN, *words], said)
     assert not list(here.iterdir())
 
