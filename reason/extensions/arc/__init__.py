@@ -1,1 +1,1 @@
-"""ARC-AGI: presets, and the votes of augmented copies in an evaluation."""
+"""ARC-AGI: presets, and voting of augmented copies in an evaluation."""

@@ -1,4 +1,4 @@
-"""Votes: the augmented copies of a puzzle choose its answer together."""
+"""Votes of the augmented copies of a puzzle on its answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reason.rollout import StepRecord, exact_logit
 
 
 class Votes(Consumer):
-    """`votes/answers` (steps, S, N), `votes/halting` (steps, N) and `votes/identifiers` (N,).
+    """Collects `votes/answers` (steps, S, N), `votes/halting` (steps, N) and `votes/identifiers` (N,).
 
     pass@K of the answers after the trained steps and after the last one; the halting head's probability breaks ties.
     """
@@ -26,8 +26,8 @@ class Votes(Consumer):
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
         names = evaluator.data.directory / "identifiers.json"
-        if not names.is_file():  # before the work, not after it
-            raise ConfigError(f"{names} is missing; ARC's votes read the task names there")
+        if not names.is_file():  # raises before the evaluation, not after it
+            raise ConfigError(f"{names} is missing; ARC's votes need its task names")
         self.at = sorted({min(evaluator.trained_steps, self.steps), self.steps})
         self._kept: list[tuple[Tensor, Tensor]] = []
 
@@ -63,8 +63,8 @@ def _tables(results: Results) -> list[Table]:
     return [Table("votes", ("step", *(f"pass@{k}" for k in attempts), "tasks", "unanswered"), rows)]
 
 
-NOTE = """Every copy's answer is turned back and has one vote; pass@K: the mean over tasks of the share of test inputs
-whose output is among the K answers with most votes. Unanswered inputs count as wrong."""
+NOTE = """Each copy's answer is transformed back and has one vote. pass@K: the mean over tasks of the share of test
+inputs whose output is among the K answers with most votes. Unanswered inputs count as wrong."""
 
 VOTES = Section("votes", "Votes of augmented copies", _tables, note=lambda _: NOTE, order=10)
 CONSUMERS[Votes] = lambda evaluator: isinstance(evaluator.puzzle, Arc) and evaluator.data.split == "test"
