@@ -20,13 +20,13 @@ TINY = 1e-9  # probabilities below count as this in a logarithm
 class Decimation:
     """After every `every` steps the surest open cell of a puzzle becomes a clue, and the puzzle restarts (`unroll`).
 
-    Of the cells whose likeliest token has a probability below `DECIDED`, the surest is the one whose distribution is
-    farthest, by the Kullback-Leibler divergence, from the mean over the puzzle's open cells: if most cells are
-    empty, a likely queen is more informative than a likely gap. The state of a `solved` puzzle stays. So a network
-    that gives marginals of several solutions settles on one of them.
+    The surest cell is chosen among those whose likeliest token has a probability below `DECIDED`. Its distribution has
+    the largest Kullback-Leibler divergence from the mean over the puzzle's open cells: if most cells are empty, a
+    likely queen is more informative than a likely gap. The state of a `solved` puzzle is kept. A network that predicts
+    marginals of several solutions thus decides on one of them.
 
-    A puzzle that is not solved and has no such cell has failed, and starts from its question again. Bit i of the number
-    of its failures decides whether its i-th clue is then the second likeliest token: no combination repeats.
+    An unsolved puzzle without such a cell has failed and restarts from its question. Bit i of the number of its
+    failures determines whether its i-th clue is the second likeliest token, so that no combination repeats.
     (ours, after belief propagation-guided decimation, arXiv:0709.1667, and limited discrepancy search)
     """
 
@@ -38,9 +38,9 @@ class Decimation:
         likelihood: Likelihood,
         solved: Callable[[Tensor], Tensor],
     ):
-        """Make the rule for a batch of questions (B, S), whose clues are the cells `given` (B, S).
+        """Make the rule for a batch of questions (B, S) with clues in the cells `given` (B, S).
 
-        solved: which answers (B, S) keep the rules, (B,) bool.
+        solved: maps answers (B, S) to whether they satisfy the rules, (B,) bool.
         """
         self.every = every
         self.likelihood = likelihood
@@ -94,7 +94,7 @@ class Decimation:
         return done
 
     def clues(self, logits: Tensor, still: Tensor, against: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (B, S) bool, at most one new clue a row among the cells `still` (B, S) open, and tokens (B, S).
+        """Return (B, S) bool, at most one new clue per row among the open cells `still` (B, S), and tokens (B, S).
 
         The tokens are the likeliest ones, and in the rows `against` (B,) the second likeliest.
         """
@@ -112,6 +112,6 @@ class Decimation:
 def unroller(
     every: int, puzzle: Puzzle, questions: Tensor, likelihood: Likelihood, solved: Callable[[Tensor], Tensor]
 ) -> Unroller:
-    """Return the `unroll` that adds clues to questions (B, S) of a family, which has the given cells."""
+    """Return the `unroll` that adds clues to questions (B, S) of a family."""
     given = torch.from_numpy(puzzle.given(questions.cpu().numpy())).to(questions.device)
     return Decimation(every, questions, given, likelihood, solved).unroll

@@ -21,14 +21,14 @@ def _needs(config: Config) -> Iterator[Need]:
     if config.evaluation.asked["decimation"] != "none":
         causal = getattr(config.model, "causal", False)
         yield Need(not causal, "a model that sees all cells at once", "model.causal=false")
-        yield Need(not config.evaluation.plain, "puzzles that stay as they are for no other study")
+        yield Need(not config.evaluation.plain, "puzzles that no other study needs unchanged")
 
 
 def search(settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int, stuck: bool) -> Search | None:
     """Return the search that adds a clue after every K steps, or None.
 
-    Without an asked K it adds one after every N_super steps if puzzles have several solutions, or are `stuck`; but not
-    with a study that compares the steps of an unchanged puzzle.
+    Without a requested K it adds one after every N_super steps if puzzles have several solutions or are `stuck`, unless
+    a study compares the steps of an unchanged puzzle.
     """
     asked = settings.asked.get("decimation")
     if asked is None:
@@ -39,7 +39,7 @@ def search(settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int
     if not every:
         return None
     if puzzle is None:
-        raise ConfigError("studies=decimation: the set is of no known family, so open cells are unknown; leave it out")
+        raise ConfigError("studies=decimation: the set is of no known family, so open cells are unknown; remove it")
     from reason.extensions.decimation.rule import unroller  # torch only if it is needed
 
     return Search(ROUNDS * every, partial(unroller, every))
