@@ -1,4 +1,4 @@
-"""The demo: mazes learned in minutes, and larger ones solved by the same weights."""
+"""The demo: trains on mazes in minutes, and solves larger ones with the same weights."""
 
 from reason.plugins import COMMANDS, Command
 

@@ -1,6 +1,6 @@
-"""The demo: mazes of 10×10 learned in minutes, and larger ones solved by the same weights with more steps.
+"""The demo: trains on 10×10 mazes in minutes, and solves larger ones by the same weights with more steps.
 
-It is a list of commands. Each one is printed as a user can type it, and then carried out.
+It prints a list of commands, as a user can type them, and executes each.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ PRESET = "maze-10x10-narrow"
 STEPS = 6000  # of training: three quarters of the preset's, so that the whole demo takes minutes
 RUN = Path("runs/demo")
 LARGER = {20: 48, 30: 64}  # rows of a maze: supervision steps; the first maze of the smallest size is drawn
-PUZZLES = 100  # of each larger size, and of a demo that is cut short
+PUZZLES = 100  # of each larger size, and of an interrupted demo
 
 PROPOSAL = """\
-One small network, applied again and again to its own state, solves puzzles that a single pass cannot, and larger ones
-with more steps: {parameters:,} weights learn mazes of 10x10 here, and then solve mazes of 20x20 and 30x30.
+One small network, applied repeatedly to its state, solves puzzles that a single pass cannot, and larger ones with more
+steps: {parameters:,} weights learn mazes of 10x10 here, and then solve mazes of 20x20 and 30x30.
 """
 NEXT = f"""what to try next
   python evaluate.py {RUN} steps=256                        many more steps
@@ -35,13 +35,13 @@ NEXT = f"""what to try next
   python train.py maze-any                                        several sizes at once, for larger mazes
   python train.py sudoku-9x9                                      hard 9x9 Sudoku, 15 to 60 minutes
   reason presets                                                  all presets"""
-IN_A_CHECKOUT = "before, once in every terminal: source .venv/bin/activate       (Windows: .venv\\Scripts\\activate)"
+IN_A_CHECKOUT = "first, once in every terminal: source .venv/bin/activate       (Windows: .venv\\Scripts\\activate)"
 
 
 def main(argv: list[str]) -> int:
     """Train (or resume an interrupted demo), evaluate on three sizes, and draw a maze; returns the exit status."""
     parser = Parser(prog="reason demo", description=__doc__)
-    parser.add_argument("--minutes", type=float, metavar="M", help="train M minutes at most, then read 10x10 mazes")
+    parser.add_argument("--minutes", type=float, metavar="M", help="train at most M minutes, then evaluate 10x10 mazes")
     minutes = parser.parse_args(argv).minutes
     print(PROPOSAL.format(parameters=preset(PRESET).parameter_count()))
     if not _finished():
