@@ -26,7 +26,7 @@ def write_card(folder: Path, card: Card) -> None:
 def markdown(card: Card) -> str:
     """Return the card as Markdown; its first lines are metadata for the Hugging Face hub.
 
-    Names and commands come from files that anyone may have written, so no line may become two, or HTML.
+    Names and commands come from untrusted files, so line breaks and HTML are escaped.
     """
     minutes = "" if card["seconds"] is None else f", {card['seconds'] / 60:.0f} min"
     rounded = "" if card["stored"] == "fp32" else f", stored as {card['stored']}"

@@ -1,4 +1,4 @@
-"""reason export: the model of a run as a folder with weights and card, or as ONNX graphs."""
+"""reason export: writes the model of a run as a folder with weights and card, or as ONNX graphs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reason.runs.directory import run_and_config
 EXPORT = """Export a model, to share it: the weights of a run's newest checkpoint, without the state of training, and a
 model card (card.json, README.md) with its data, seed, command, and accuracy by supervision step.
 
-  reason export runs/mine models/mine                        evaluated on the test split of the run's own sets
+  reason export runs/mine models/mine                        evaluated on the test split of the run's sets
   reason export runs/maze models/maze data=data/maze-10x10,data/maze-20x20 steps=64 --stored fp16
   reason export runs/mine models/mine evaluation.checkpoint=best evaluation.limit=1000
 
@@ -37,19 +37,21 @@ def export(argv: list[str]) -> int:
     parser = Parser(prog="reason export", description=EXPORT)
     parser.add_argument("words", nargs="+", metavar="RUN OUT | data=DIR,DIR | steps=T | section.key=value")
     parser.add_argument("--stored", choices=STORED, default="fp32", help="type of the weights in the file")
-    parser.add_argument("--onnx", action="store_true", help="ONNX graphs in place of a folder that is read as a run")
+    parser.add_argument("--onnx", action="store_true", help="write ONNX graphs instead of a folder with weights")
     arguments = parser.parse_intermixed_args(argv)
     words, pairs = split_arguments(arguments.words, {"data": "data.directory", "steps": "evaluation.steps"})
     if arguments.onnx and len(words) == 1:
         words.append(f"{Path(words[0]).resolve().name}-onnx")
     if len(words) != 2:
         got = " ".join(words) or "none"
-        raise ConfigError(f"a run and a folder to write are needed, got {got}; such as: reason export runs/mine mine")
+        raise ConfigError(
+            f"a run and a folder to write are needed, got {got}; for example: reason export runs/mine mine"
+        )
     out = Path(words[1])
     sets = [name.strip() for name in pairs.pop("data.directory", "").split(",") if name.strip()]
-    run, own = run_and_config(words[0])
-    config = override(own, pairs)
-    refuse_unreadable(pairs)  # a typed value that equals the run's own, too
+    run, trained = run_and_config(words[0])
+    config = override(trained, pairs)
+    refuse_unreadable(pairs)  # also typed values that equal those of the run
     if arguments.onnx:
         from reason.extensions.export.onnx import export_onnx  # seconds
 

@@ -1,4 +1,4 @@
-"""Models on the Hugging Face hub: folders that `reason export` wrote, moved by huggingface_hub (extra `hub`)."""
+"""Loads and uploads models on the Hugging Face hub, in the folders of `reason export` (extra `hub`)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from reason.extensions.export.model import export_run
 from reason.runs.directory import ROOT
 from reason.runs.folders import new_path
 
-FILES = ("*.json", "README.md", "checkpoints/*")  # of a run; no code is fetched
+FILES = ("*.json", "README.md", "checkpoints/*")  # of a run, without code
 
 
 def fetched(name: str | Path) -> Path:
     """Return a copy in runs/ of the model hf:OWNER/NAME, or hf:OWNER/NAME@REVISION, named with its commit.
 
-    The hub's own cache stays as it is: evaluations are written beside a run's weights.
+    Evaluations are written to this copy, so that the hub's cache does not change.
 
     Raises:
-        ConfigError: there is no such model, or no connection and nothing in the cache.
+        ConfigError: the model does not exist, or there is no connection and the cache does not have it.
     """
     repository, _, revision = str(name).removeprefix("hf:").partition("@")
     try:
@@ -38,17 +38,17 @@ def fetched(name: str | Path) -> Path:
 
 
 class Reasoner(Run):
-    """A trained run with the two verbs of the hub's users."""
+    """A trained run with the two methods of the hub's classes."""
 
     @classmethod
     def from_pretrained(cls, name: str | Path, **settings: Any) -> Self:
-        """Load the run in a folder, or of the hub's OWNER/NAME, with the settings of `reason.load`."""
+        """Load the run from a folder or the hub's OWNER/NAME, with the settings of `reason.load`."""
         return cls(**vars(load(name if Path(name).exists() else f"hf:{name}", **settings)))
 
     def push_to_hub(self, name: str, *, sets: Sequence[str] = (), stored: str = "fp32", **settings: Any) -> str:
         """Export the model to the hub's OWNER/NAME with a card; return the address of the commit.
 
-        sets: of the accuracies on the card; none: those of the training. settings: `private=True` and others of
+        sets: sets to evaluate on, by default those of the training. settings: `private=True` and other arguments of
         `huggingface_hub.create_repo`.
         """
         hub = _hub()

@@ -1,4 +1,4 @@
-"""Export a run: a folder with its weights, which loads like a run but holds no training state, and a model card.
+"""Exports a run to a folder with its weights and a model card; it loads like a run, without training state.
 
 NAME/config.json, checkpoints/step-NNNNNN/   as in a run; weights.safetensors holds the averaged weights
      card.json                               what it solves, its data, seed and command, accuracy by step and n
@@ -35,44 +35,47 @@ from reason.training.checkpoint import load_weights, save_checkpoint, saved_stat
 from reason.training.log import read_metrics
 from reason.version import __version__
 
-CHOICE = ("evaluation.checkpoint", "evaluation.weights")  # of what is exported
+CHOICE = ("evaluation.checkpoint", "evaluation.weights")  # settings that select the exported weights
 KEPT = ("split", "puzzles", "steps", "precision", "exact_by_step", "cell_by_step", "valid_by_step")
 STORED = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str]) -> dict[str, Any]:
-    """Make the folder `out`, whole or not at all; returns the card.
+    """Write the folder `out` atomically; returns the card.
 
-    stored: the type of the weights in the file. The exported weights are evaluated on the test split of every set, as
-    `config` says. sets: none given: those that the run was trained on.
+    stored: the type of the weights in the file. The exported weights are evaluated on the test split of every set, with
+    the settings of `config`. sets: by default those that the run was trained on.
 
     Raises:
-        ConfigError, DatasetError: there is no checkpoint, `out` is there already, or a set is not.
+        ConfigError, DatasetError: there is no checkpoint, `out` exists already, or a set does not exist.
     """
     trained_with, record = read_config(run / "config.json"), read_record(run)
     changes = changes_between(trained_with, config)
     refuse_unreadable(changes)
     sets = sets or config.data.directories
     if not sets:
-        raise ConfigError(f"{run} names no data set of its own; type data=DIR")
-    own = _portable(trained_with)
-    command, files = _command(own, record.get("command", [])), [Path(file).name for file in record.get("imports", [])]
-    if own.training.precision in ("bf16", "fp16"):  # slow on machines that have none
-        own = derive(own, {"training.precision": "auto"})
-    with new_path(out, "name another folder, or remove it") as model:
+        raise ConfigError(f"{run} has no data set; type data=DIR")
+    portable = _portable(trained_with)
+    command, files = (
+        _command(portable, record.get("command", [])),
+        [Path(file).name for file in record.get("imports", [])],
+    )
+    if portable.training.precision in ("bf16", "fp16"):  # slow on machines without this type
+        portable = derive(portable, {"training.precision": "auto"})
+    with new_path(out, "type another folder, or remove it") as model:
         checkpoint = chosen_checkpoint(run, config.evaluation.checkpoint)
         which = which_weights(checkpoint, config.evaluation.weights)
         weights = {
             name: tensor.to(STORED[stored]) if tensor.is_floating_point() else tensor
             for name, tensor in load_weights(checkpoint, which).items()
         }
-        create_run(model, own, read_shape(run), record["task"], command, record["training_set"], files)
+        create_run(model, portable, read_shape(run), record["task"], command, record["training_set"], files)
         state = {"step": step_of(checkpoint), "exported": which}
         if saved_state(checkpoint).get("config"):
-            state["config"] = own.model_dump(mode="json")
+            state["config"] = portable.model_dump(mode="json")
         save_checkpoint(model, step_of(checkpoint), weights, None, state)
         read, evaluations = zip(*(_results(model, out.name, directory, changes) for directory in sets), strict=True)
-        card = _card(run, out.name, stored, step_of(checkpoint), own, command) | {
+        card = _card(run, out.name, stored, step_of(checkpoint), portable, command) | {
             "weights": which,
             "parameters": read[0]["parameters"],
             "bytes": sum(path.stat().st_size for path in model.rglob("*.safetensors")),
@@ -83,7 +86,7 @@ def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str
 
 
 def _portable(config: Config) -> Config:
-    """Return the config, with sets of other folders moved to data/, and the run that it began from to runs/."""
+    """Return the config with the paths of sets in data/, and of the initial run in runs/."""
     names = [path if not Path(path).is_absolute() else f"data/{Path(path).name}" for path in config.data.directories]
     if not names_presets_own_set(config):
         config = derive(config, {"data.generate": {}})
@@ -92,14 +95,18 @@ def _portable(config: Config) -> Config:
 
 
 def _command(config: Config, typed: Sequence[str]) -> list[str]:
-    """Return the command line of train.py that has this config: its preset and every setting that differs.
+    """Return the command line of train.py for this config: its preset and the settings that differ.
 
-    typed: the run's own command, which names a user's preset. Empty for imported weights, which were not trained.
+    typed: the run's command, which names a user's preset. Empty for imported weights, which were not trained.
     """
     chosen = presets(config.name).get(config.name)
     if chosen is None:
-        own = next((word for word in typed if ".py:" in word), None)
-        return [] if own is None else ["train.py", f"{Path(own.rpartition(':')[0]).name}:{own.rpartition(':')[2]}"]
+        preset = next((word for word in typed if ".py:" in word), None)
+        return (
+            []
+            if preset is None
+            else ["train.py", f"{Path(preset.rpartition(':')[0]).name}:{preset.rpartition(':')[2]}"]
+        )
     trees = [chosen.config().model_dump(mode="json"), config.model_dump(mode="json")]
     changes = {key: values[1] for key, values in differing(trees).items() if not has_mark(key, Mark.OUTSIDE)}
     if not names_presets_own_set(config):
@@ -109,7 +116,7 @@ def _command(config: Config, typed: Sequence[str]) -> list[str]:
 
 
 def _results(model: Path, name: str, directory: str, changes: Changes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return results.json of an evaluation, whose folder is removed, and the set's entry in the card."""
+    """Evaluate a set and remove the evaluation's folder; returns results.json and the set's entry in the card."""
     asked = {key: value for key, value in changes.items() if key not in CHOICE} | {"data.directory": directory}
     results, folder = evaluate_run(model, derive(read_config(model / "config.json"), asked), "card")
     shutil.rmtree(folder.parent)
@@ -126,8 +133,8 @@ def made_by(directory: str, split: str) -> str | None:
     return read_metadata(directory, split).provenance.get("command") if split in splits_of(directory) else None
 
 
-def _card(run: Path, name: str, stored: str, step: int, own: Config, command: list[str]) -> dict[str, Any]:
-    """Return a card's entries on the training up to the step of its weights; `own`: the portable config."""
+def _card(run: Path, name: str, stored: str, step: int, portable: Config, command: list[str]) -> dict[str, Any]:
+    """Return a card's entries on the training up to the step of its weights; `portable`: its config."""
     record, trained_with, shape = read_record(run), read_config(run / "config.json"), read_shape(run)
     seconds = [line["seconds"] for line in read_metrics(run) if is_number(line.get("seconds")) and line["step"] <= step]
     made: list[str | None]
@@ -137,20 +144,20 @@ def _card(run: Path, name: str, stored: str, step: int, own: Config, command: li
         made = [made_by(directory, "train") for directory in trained_with.data.directories]
     return {
         "name": name,
-        "summary": chosen.summary if (chosen := presets(own.name).get(own.name)) else "",
-        "preset": own.name,
+        "summary": chosen.summary if (chosen := presets(portable.name).get(portable.name)) else "",
+        "preset": portable.name,
         "task": record["task"],
         "cells": shape.seq_len,
         "tokens": shape.vocab_size,
-        "seed": own.seed,
+        "seed": portable.seed,
         "step": step,
-        "trained_steps": own.rollout.trained_steps,
+        "trained_steps": portable.rollout.trained_steps,
         "stored": stored,
         "seconds": seconds[-1] if seconds else None,
         "command": shlex.join(("python", *command)) if command else None,
         "data": [
             {"set": Path(directory).name, "made_by": words}
-            for directory, words in dict(zip(own.data.directories, made, strict=True)).items()
+            for directory, words in dict(zip(portable.data.directories, made, strict=True)).items()
         ],
         "sha256": record["training_set"],
         "version": __version__,

@@ -1,11 +1,11 @@
-"""A trained model as two ONNX graphs, which ONNX Runtime computes without torch, in a browser too.
+"""Exports a trained model as two ONNX graphs, which ONNX Runtime computes without torch, also in a browser.
 
     start.onnx   tokens (, identifiers)  ->  x, and the first state unless it is drawn
     step.onnx    x, the state            ->  logits (, halt), the next state: one supervision step
 
 float32. The batch is dynamic; so are rows and columns if cells see only their neighbours (mixer local). card.json
-names the inputs and outputs, and the difference of the graphs from torch. docs/export.md has the lines of Python
-that solve a puzzle with them.
+names the inputs and outputs, and the difference of the graphs from torch. docs/export.md has the Python code that
+solves a puzzle with them.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from reason.training.generators import seeded
 from reason.version import __version__
 
 OPSET = 20
-PUZZLES = 20  # of the comparison with torch
-TOLERANCE = 1e-4  # of the logits of a step, relative to the largest
-NEXT = "next_"  # before the name of a part of the state that a step returns
+PUZZLES = 20  # puzzles of the comparison with torch
+TOLERANCE = 1e-4  # largest difference of logits of a step, relative to the largest logit
+NEXT = "next_"  # prefix of a part of the state that a step returns
 CPU = torch.device("cpu")
 
 
@@ -63,7 +63,7 @@ class Traced(nn.Module):
             model.layout_of = lambda tokens, shape=None: self.layout  # type: ignore[assignment]
 
     def flat(self, tensor: Tensor) -> Tensor:
-        """(B, S, …); the rows and columns of the board are passed to the layout."""
+        """Return a tensor in shape (B, S, …), and pass the board's rows and columns to the layout."""
         if not self.sized:
             return tensor
         self.layout.grid = tuple(tensor.shape[1:3])  # type: ignore[union-attr]
@@ -96,13 +96,13 @@ def batch_of(tokens: Tensor, identifiers: Tensor | None = None) -> Batch:
 
 
 def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) -> dict[str, Any]:
-    """Write the folder `out`, whole or not at all: two graphs and card.json; returns the card.
+    """Write the folder `out` atomically, with two graphs and card.json; returns the card.
 
-    sets: puzzles of the comparison with torch; by default those that the run was trained on, if they exist,
-    else tokens drawn at random.
+    sets: puzzles of the comparison with torch; by default those that the run was trained on, if they exist, else random
+    tokens.
 
     Raises:
-        ConfigError: a package is missing, the model cannot be exported, or the graphs answer otherwise than torch.
+        ConfigError: a package is missing, the model cannot be exported, or the graphs and torch give other answers.
     """
     versions = {name: package(name).__version__ for name in ("torch", "onnx", "onnxscript", "onnxruntime")}
     plain: dict[str, object] = {"training.precision": "fp32"}
@@ -111,7 +111,7 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
     model = load_run(run, CPU, derive(config, plain), config.evaluation.weights).model
     if isinstance(model, LayoutModel) and any(layout.mixer_constants is not None for layout in model.layouts):
         raise ConfigError(
-            f"{run} cannot become ONNX graphs: it reads the constraints of each puzzle, they read its cells"
+            f"{run} cannot become ONNX graphs: it reads the constraints of each puzzle, but the graphs only its cells"
         )
     steps = config.rollout.trained_steps
     tokens, source = _puzzles(model, sets or config.data.directories, config.seed)
@@ -138,7 +138,7 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
         "version": __version__,
         "packages": versions,
     }
-    with new_path(out, "name another folder, or remove it") as folder:
+    with new_path(out, "type another folder, or remove it") as folder:
         folder.mkdir()
         _write(traced, folder, card["graphs"], run)
         difference, equal = compared(onnx_logits(folder, card, tokens, expected.before), expected.logits)
@@ -202,9 +202,9 @@ def torch_answers(model: Reasoner, tokens: Tensor, steps: int, seed: int) -> Ans
 def onnx_logits(
     folder: Path, card: Mapping[str, Any], tokens: Tensor, before: Sequence[Mapping[str, np.ndarray]]
 ) -> np.ndarray:
-    """Compute logits (T, N, S, V) by ONNX Runtime: step 1 from its own first state, each later one from torch's.
+    """Compute logits (T, N, S, V) by ONNX Runtime: step 1 from its first state, each later one from torch's.
 
-    So a step's rounding is measured, and not what an unstable model makes of it in T steps.
+    This measures the rounding of a step, not its growth in an unstable model in T steps.
     """
     runtime = package("onnxruntime")
     start, step = (runtime.InferenceSession(folder / f"{name}.onnx") for name in ("start", "step"))
@@ -220,12 +220,12 @@ def onnx_logits(
 
 
 def compared(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, int]:
-    """Return the largest difference of logits (T, N, S, V), relative to the largest, and how many answers are equal.
+    """Return the largest difference of logits (T, N, S, V), relative to the largest, and the number of equal answers.
 
-    Logits of tokens other than symbols are left out.
+    Logits of tokens other than symbols are ignored.
     """
-    said = theirs > IMPOSSIBLE
-    difference = np.abs(ours - theirs)[said].max() / np.abs(theirs[said]).max()
+    possible = theirs > IMPOSSIBLE
+    difference = np.abs(ours - theirs)[possible].max() / np.abs(theirs[possible]).max()
     return float(difference), int((ours.argmax(-1) == theirs.argmax(-1)).all(-1).sum())
 
 
@@ -235,7 +235,7 @@ def _run(session: Any, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]
 
 
 def _write(traced: Traced, folder: Path, graphs: Mapping[str, Any], run: Path) -> None:
-    """Write both graphs, each with every array once and without the names of this machine's files.
+    """Write both graphs, with each array once and without paths of this machine.
 
     Raises:
         ConfigError: torch cannot export the model.
@@ -258,9 +258,9 @@ def _write(traced: Traced, folder: Path, graphs: Mapping[str, Any], run: Path) -
                     output_names=graphs[name]["outputs"], dynamic_shapes=shapes, verbose=False,
                 )  # fmt: skip
             assert program is not None
-        except Exception as error:  # the exporter fails in ways of its own
-            said = next(iter(str(error).strip().splitlines()), type(error).__name__)
-            raise ConfigError(f"{run} cannot become ONNX graphs: torch's exporter says {said}") from error
+        except Exception as error:  # the exporter raises many types
+            message = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            raise ConfigError(f"{run} cannot become ONNX graphs: torch's exporter says {message}") from error
         finally:
             logging.disable(level)
         for clean in (passes.DeduplicateInitializersPass(size_limit=2**31), passes.ClearMetadataAndDocStringPass()):
