@@ -1,4 +1,4 @@
-"""reason figures: a paper's figure for trained runs."""
+"""reason figures: draws a paper's figure for trained runs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ FIGURES = """Draw a figure of the papers from trained runs; FILE is a .png, .svg
   reason figures jumps FILE RUN             rows whose puzzles are replaced (CMM figure 8)
   reason figures repulsion FILE             what repulsion does to directions (CMM figure 7); no run
 
-A run keeps its newest checkpoints; training.keep_checkpoints=100 keeps those of a whole training for `portrait`.
+A run keeps its newest checkpoints. For `portrait`, training.keep_checkpoints=100 keeps those of a whole training.
 """
-DRAWN = {  # what draws each, and of how many runs; None: of any number
+DRAWN = {  # function, and number of runs; None: any
     "spectrum": (draw.spectrum, 1),
     "determinants": (draw.determinants, 1),
     "portrait": (draw.portrait, 1),
@@ -40,11 +40,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("kind", choices=DRAWN)
     parser.add_argument("file", metavar="FILE", type=Path)
     parser.add_argument("runs", nargs="*", metavar="RUN")
-    parser.add_argument("--puzzles", type=int, default=4, help="puzzles (default 4); spectra are of the first")
+    parser.add_argument(
+        "--puzzles", type=int, default=4, help="number of puzzles (default 4); spectra use only the first"
+    )
     parser.add_argument("--steps", type=int, default=16, help="supervision steps (default 16)")
     options = parser.parse_args(argv)
     if options.file.suffix not in (".png", ".svg", ".pdf"):
-        raise ConfigError(f"{options.file}: name a file that ends in .png, .svg or .pdf")
+        raise ConfigError(f"{options.file}: type a file name that ends in .png, .svg or .pdf")
     drawn, needed = DRAWN[options.kind]
     if len(options.runs) != needed and (needed is not None or not options.runs):
         raise ConfigError(
@@ -67,7 +69,7 @@ def main(argv: list[str]) -> int:
 def _puzzles(run: Run, count: int) -> Batch:
     """Return the first puzzles of the test split of the set that a run was trained on."""
     if not run.config.data.directories:
-        raise ConfigError(f"{run.directory} does not say which set it was trained on")
+        raise ConfigError(f"{run.directory} does not state the set that it was trained on")
     dataset = Dataset(run.config.data.directories[0])
     run.accept(dataset)
     return dataset.batch("test" if "test" in dataset.splits else dataset.splits[0], rows=count)

@@ -1,4 +1,4 @@
-"""Six figures. Each function draws into an empty matplotlib Figure; states and Jacobians are in float64."""
+"""Draws six figures, each into an empty matplotlib Figure; states and Jacobians are in float64."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from reason.rollout import StepRecord, unroll
 from reason.training.checkpoint import load_into, readable, step_of
 
 EIGENVALUES = 24
-DIGITS = 400  # of the Routh array: terms of 128 rows cancel to hundreds of digits
+DIGITS = 400  # precision of the Routh array: terms of 128 rows cancel to hundreds of digits
 GRID = 13  # points of a phase portrait along each axis
-SHOWN = 4  # supervision steps, or checkpoints, that get a panel
-POINTS, DESCENT, RATE = 60, 400, 0.5  # of the illustration of repulsion
+SHOWN = 4  # panels: supervision steps, or checkpoints
+POINTS, DESCENT, RATE = 60, 400, 0.5  # points in the illustration of repulsion
 
 
 def _first_records(run: Run, batch: Batch, steps: int) -> list[StepRecord]:
-    """Return the records of the first puzzle, in float64, at the steps that are drawn: 1, 4, 16, … and the last."""
+    """Return records of the first puzzle, in float64, at steps 1, 4, 16, … and the last."""
     drawn = {4**k for k in range(SHOWN - 1)} | {steps}
     records = unroll(precise(run.model), batch.each(lambda part: part[:1]), steps)
     return [record for record in records if record.step in drawn]
 
 
 def spectrum(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
-    """The largest eigenvalues of ∂g/∂z, g one cycle, at the first puzzle's state after several steps; unit circle."""
+    """Draw the largest eigenvalues of ∂g/∂z, g one cycle, at the first puzzle's states, and the unit circle."""
     probes, records = extension("studies", "probes"), _first_records(runs[0], batches[0], steps)
     figure.set_size_inches(3.2 * len(records), 3.6)
     every = figure.subplots(1, len(records), sharex=True, sharey=True, squeeze=False)[0]
@@ -51,7 +51,7 @@ def spectrum(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], step
 
 
 def determinants(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
-    """log₁₀|Δ_k/Δ_{k−1}| of J − I, J the Jacobian (D, D) of a cell's z_H under F_H; crosses at Δ_k < 0."""
+    """Draw log₁₀|Δ_k/Δ_{k−1}| of J − I, J the Jacobian (D, D) of a cell's z_H under F_H; crosses at Δ_k < 0."""
     figure.set_size_inches(6.5, 4)
     axes = figure.subplots()
     for record in _first_records(runs[0], batches[0], steps):
@@ -65,10 +65,10 @@ def determinants(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], 
 
 
 def log_determinants(jacobian: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """log₁₀|Δ_k| and the sign of Δ_k, k = 1 … N, of the characteristic polynomial of J − I (leading coefficient 1).
+    """Return log₁₀|Δ_k| and the signs of Δ_k, k = 1 … N, of J − I's characteristic polynomial (leading coefficient 1).
 
-    A fixed point of dz/dt = F(z) − z is stable if all eigenvalues of J − I are in the left half-plane. Then all N
-    determinants are positive, and only then (Routh-Hurwitz criterion, CMM eq. 24 to 29). CMM penalises tr J / N ≥ 1,
+    A fixed point of dz/dt = F(z) − z is stable if all eigenvalues of J − I are in the left half-plane. This holds if
+    and only if all N determinants are positive (Routh-Hurwitz criterion, CMM eq. 24 to 29). CMM penalises tr J / N ≥ 1,
     that is Δ₁ = N − tr J ≤ 0: Δ₁ > 0 is necessary, not sufficient.
 
     The first column of the Routh array 1, r₁, …, r_K gives Δ_k = r₁ ⋯ r_k. CMM's eq. 25 has the polynomial times (−1)ᴷ;
@@ -92,7 +92,7 @@ def log_determinants(jacobian: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @torch.no_grad()
 def portrait(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
-    """F_H(z_H + z_L) − z_H on a plane of z_H through the first puzzle's last state, at up to four checkpoints.
+    """Draw F_H(z_H + z_L) − z_H on a plane of z_H through the first puzzle's last state, at up to four checkpoints.
 
     The plane is spanned by the two widest directions of the trajectories of all puzzles at the newest checkpoint.
     """
@@ -124,10 +124,7 @@ def portrait(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], step
 
 @torch.no_grad()
 def trajectories(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
-    """The high states of several runs, each in its panel; one plane if the states have one size, one scale for all.
-
-    Runs of another size get the plane of their own two widest directions.
-    """
+    """Draw the high states of several runs in one panel each, with one scale, and one plane for states of one size."""
     paths = [_high_states(precise(run.model), batch, steps) for run, batch in zip(runs, batches, strict=True)]
     figure.set_size_inches(3.4 * len(runs), 3.6)
     every = figure.subplots(1, len(runs), sharex=True, sharey=True, squeeze=False)[0]
@@ -141,7 +138,7 @@ def trajectories(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], 
 
 @torch.no_grad()
 def jumps(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
-    """Left each puzzle keeps its row; right every second step replaces the puzzle of one row (carry=handover)."""
+    """Draw states: left, each puzzle keeps its row; right, every second step replaces one puzzle (carry=handover)."""
     model = precise(runs[0].model)
     kept, handed = _high_states(model, batches[0], steps), _high_states(model, batches[0], steps, every=2)[:1]
     flat = torch.cat([kept.flatten(0, 1), handed.flatten(0, 1)])
@@ -155,7 +152,7 @@ def jumps(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: 
 
 
 def repulsion(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: int) -> None:
-    """Points of a narrow cone and their directions, before and after descent on the repulsion (eq. 33, 34)."""
+    """Draw points of a narrow cone and their directions, before and after descent on the repulsion (eq. 33, 34)."""
     start = torch.tensor([2.0, 1.0, 1.5]) + 0.4 * torch.randn(POINTS, 3)
     end, everyone = repelled(start), torch.ones(POINTS, dtype=torch.bool)
     figure.set_size_inches(13, 6.5)
@@ -183,7 +180,7 @@ def repelled(points: Tensor, steps: int = DESCENT, rate: float = RATE) -> Tensor
 
 @torch.no_grad()
 def cell_jacobian(f: Map, z: Tensor, cell: int) -> np.ndarray:
-    """∂f(z)/∂z of one position of a single row z (1, S', D) with the others held: (D, D)."""
+    """Return ∂f(z)/∂z (D, D) of one position of a single row z (1, S', D), with the others fixed."""
     directions = torch.zeros(z.shape[-1], *z.shape[1:], dtype=z.dtype)
     directions[:, cell] = torch.eye(z.shape[-1], dtype=z.dtype)
     return torch.stack([jvp(f, z, direction[None])[0, cell] for direction in directions], dim=1).numpy()
@@ -192,7 +189,7 @@ def cell_jacobian(f: Map, z: Tensor, cell: int) -> np.ndarray:
 def _high_states(model: Reasoner, batch: Batch, steps: int, every: int | None = None) -> Tensor:
     """Return the readout's part of the state, of each row before and after each step, (B, steps + 1, N).
 
-    With `every`, each row gets the next puzzle after that many steps, and the states stay.
+    With `every`, each row gets the next puzzle after so many steps, and the states are kept.
     """
     state = model.initial_state(model.encode(batch))
     seen = [state[0]]
