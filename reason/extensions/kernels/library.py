@@ -29,18 +29,18 @@ def works(dtype: torch.dtype) -> bool:
     try:
         library(dtype)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        said = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()
-        why = f"the compiler says {said.splitlines()[0]}" if said else error
+        message = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip()
+        why = f"the compiler says {message.splitlines()[0]}" if message else error
         warnings.warn(f"no C++ kernel, so training is slower: {why}", stacklevel=2)
         return False
     return True
 
 
 def architecture(dtype: torch.dtype) -> tuple[str, ...] | None:
-    """Return the compiler's flags for numbers of a type on this processor; None if the kernels have no instructions.
+    """Return the compiler's flags for numbers of a type on this processor; None if it lacks the instructions.
 
-    bfloat16: AVX-512 BF16; with AMX, products by oneDNN are faster. float32: AVX-512 or AVX2, as torch
-    uses here (`ATEN_CPU_CAPABILITY`).
+    bfloat16: AVX-512 BF16; with AMX, products by oneDNN are faster. float32: AVX-512 or AVX2, as torch uses
+    (`ATEN_CPU_CAPABILITY`).
     """
     if dtype == torch.bfloat16 and torch.cpu._is_avx512_bf16_supported() and not torch.cpu._is_amx_tile_supported():
         return "-march=x86-64-v4", "-mavx512bf16", "-DBFLOAT16"
@@ -60,7 +60,7 @@ def library(dtype: torch.dtype) -> ctypes.CDLL:
         digest.update(source.read_bytes())
     file = kept_in(SOURCES / "__pycache__", "kernels") / f"kernels-{digest.hexdigest()[:24]}.so"
     file.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(file.with_suffix(".lock")):  # of several processes one compiles
+    with FileLock(file.with_suffix(".lock")):  # only one of several processes compiles
         if not file.exists():
             compiler = shlex.split(os.environ.get("CXX", "")) or ["g++"]
             with published(file, replace=True) as part:

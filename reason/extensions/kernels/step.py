@@ -21,18 +21,20 @@ WIDTH, INNER = 16, 32  # D and I are multiples of these
 
 
 class Wiring(NamedTuple):
-    """The inputs of each of S' positions: the members of its groups, or its neighbours on the grid."""
+    """The inputs of each of S' positions: the members of its groups, or its neighbours in the grid."""
 
     open: Tensor  # (B, S') uint8: the positions that send to others
     ids: Tensor | None  # (R, S') int32: the group of each position, for R relations
-    counts: Tensor | None  # (R,) int32: groups of each relation
+    counts: Tensor | None  # (R,) int32: number of groups of each relation
     scale: Tensor | None  # (G,) float32: factor of each group's sum, relation after relation
     taps: Tensor | None  # (T, S') int32: neighbours, −1 beyond the edge; None: only the position itself
-    instances: Tensor | None = None  # (B, N) int32: of each kind (instances, columns), numbers and then cells, −1: none
+    instances: Tensor | None = (
+        None  # (B, N) int32: for each kind (instances, columns), numbers, then cells, −1 for none
+    )
     kinds: Tensor | None = None  # (n, 5) int64: places, numbers, rows of the table for each, instances, columns
     symbols: int = 1  # positions of a cell
-    values: bool = False  # they have an order: a position also gets the sum of the lower ones
-    idle: bool = True  # the others have no state
+    values: bool = False  # ordered: a position also gets the sum of the lower ones
+    idle: bool = True  # False: only the active ones have a state
 
 
 class Step(NamedTuple):
@@ -42,20 +44,20 @@ class Step(NamedTuple):
     """
 
     wiring: Wiring
-    stages: Tensor  # int32 (n, 3): the block, the registers that its input sums up as bits, the register that it writes
+    stages: Tensor  # int32 (n, 3): the block, the registers of its input (bits), the register of its output
     tanh: bool  # the gate's activation; else SiLU
 
     def __call__(self, z_h: Tensor, z_l: Tensor, x: Tensor, weights: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
         """Return z_H and z_L after all stages; differentiable once, in reverse mode.
 
-        weights: float32 (blocks, …): of every block the matrices (2I, D) of groups and of places, its own (2I, T·D),
-        and for each kind the matrix of its sums (2D, …) and the table of its numbers (…, 2D). out: float32
-        (blocks, D, I).
+        weights: float32 (blocks, …): for each block the matrices (2I, D) of groups and of places, that of the position
+        itself (2I, T·D), and for each kind the matrix of its sums (2D, …) and the table of its numbers (…, 2D). out:
+        float32 (blocks, D, I).
         """
         registers = tuple(z.contiguous() for z in (z_h, z_l, x))
         if torch.is_grad_enabled():
-            found: tuple[Tensor, Tensor] = _Differentiable.apply(self, *registers, weights, out)
-            return found
+            after: tuple[Tensor, Tensor] = _Differentiable.apply(self, *registers, weights, out)
+            return after
         return self.forward(registers, weights, out, keep=False)[0]
 
     def forward(
@@ -78,7 +80,7 @@ class Step(NamedTuple):
         d_weights, d_out = torch.empty_like(weights), torch.empty_like(out)
         given = (*(d.contiguous() for d in dz), *kept)
         self.run("step_backward", registers, weights, out, *given, *d_registers, d_weights, d_out)
-        blocks, shapes = len(out), self.matrices(*out.shape[1:])  # the kernel leaves every matrix transposed
+        blocks, shapes = len(out), self.matrices(*out.shape[1:])  # the kernel returns each matrix transposed
         parts = zip(shapes, d_weights.split([rows * columns for rows, columns in shapes], dim=1), strict=True)
         turned = [
             part.view(blocks, columns, rows).transpose(1, 2).reshape(blocks, -1) for (rows, columns), part in parts
@@ -86,13 +88,13 @@ class Step(NamedTuple):
         return *d_registers, torch.cat(turned, dim=1), d_out
 
     def base(self) -> Tensor:
-        """(B + 1,): the first row of each puzzle among the computed rows."""
+        """Return (B + 1,): the first row of each puzzle among the computed rows."""
         opened = self.wiring.open
         each = opened.sum(1, dtype=torch.int64) if self.wiring.idle else torch.full((len(opened),), opened.shape[1])
         return torch.cat([each.new_zeros(1), each.cumsum(0)])
 
     def reads(self) -> tuple[int, int]:
-        """Return the number of relations, and of input positions of a position's own matrix."""
+        """Return the number of relations, and of positions that a position's local matrix reads."""
         ids, taps = self.wiring.ids, self.wiring.taps
         return 0 if ids is None else len(ids), 1 + self.wiring.values if taps is None else len(taps)
 
@@ -102,11 +104,11 @@ class Step(NamedTuple):
 
     def matrices(self, width: int, inner: int) -> list[tuple[int, int]]:
         """Return the shape (rows, columns) of each matrix in a block's weights."""
-        (relations, own), kinds = self.reads(), self.kinds()
-        found = [(2 * inner, width)] * (relations + sum(places for places, *_ in kinds)) + [(2 * inner, own * width)]
+        (relations, local), kinds = self.reads(), self.kinds()
+        shapes = [(2 * inner, width)] * (relations + sum(places for places, *_ in kinds)) + [(2 * inner, local * width)]
         for places, numbers, rows, *_ in kinds:
-            found += [(2 * width, places * (3 if self.wiring.values else 1) * width), (1, numbers * rows * 2 * width)]
-        return found
+            shapes += [(2 * width, places * (3 if self.wiring.values else 1) * width), (1, numbers * rows * 2 * width)]
+        return shapes
 
     def run(self, name: str, registers: tuple[Tensor, ...], weights: Tensor, out: Tensor, *more: Tensor | None) -> None:
         """Call a function of the kernel."""

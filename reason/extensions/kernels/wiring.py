@@ -25,11 +25,11 @@ Z_H, Z_L, X = 0, 1, 2  # the registers of the kernel
 
 @functools.cache
 def program(high: int, low: int, states: int, separate: bool, layers: int, repeats: int) -> Tensor:
-    """(n, 3) int32, a row for each call of a block: the block, the registers of its input, the register of its output.
+    """Return (n, 3) int32, for each call of a block: the block, the registers of its input, that of its output.
 
-    The sum has a bit for each register. The first block of a network call gets the call's argument, and each later
-    one what the block before it wrote. The loops are those of `reason.models.recursion`, with N_H = `high` and
-    N_L = `low`. Blocks are numbered through, those of F_H after those of F_L if the networks are separate.
+    The input is a sum with a bit for each register. The first block of a network call reads the call's argument, each
+    later block the output of the previous one. The loops are those of `reason.models.recursion`, with N_H = `high` and
+    N_L = `low`. If the networks are separate, the blocks of F_H are numbered after those of F_L.
     """
 
     def call(first: int, argument: tuple[int, ...], written: int) -> list[tuple[int, int, int]]:
@@ -50,13 +50,13 @@ def program(high: int, low: int, states: int, separate: bool, layers: int, repea
 
 
 class WholeStep:
-    """The `fused_step` of a model; it keeps the constants of the wiring for each size of puzzles."""
+    """The `fused_step` of a model; stores the constants of the wiring for each size of puzzles."""
 
     def __init__(self) -> None:
         self.constants: dict[int, tuple[Groups, Tensor | None]] = {}  # by the number of cells
 
     def __call__(self, model: RecursiveModel, state: States, context: Context) -> States | None:
-        """Return the state after the calls without a gradient, then those with one; None for another type or device."""
+        """Return the state after the calls without and with gradient; None for another type or device."""
         x, c = context.x, model.config
         if x.dtype not in DTYPES or x.device.type != "cpu":
             return None
@@ -73,23 +73,23 @@ class WholeStep:
         return OneState(z_h) if c.states == 1 else RecursiveState(z_h, z_l)
 
     def wiring(self, layout: Layout, config: MixingConfig, context: Context) -> Wiring:
-        """Describe to the kernel the active positions and the inputs of each."""
+        """Return the active positions and their inputs, for the kernel."""
         x, mask, cells = context.x, context.mask, layout.shape.seq_len
         if cells not in self.constants:
             self.constants[cells] = _groups(layout, config), _taps(layout, config)
         groups, taps = self.constants[cells]
         opened = x.new_ones(x.shape[:2]) if mask is None else mask.squeeze(-1)
         idle = layout.outside is None or layout.open_only
-        own: Any = layout.mixer_constants
-        instances, kinds = (None, None) if own is None else own.all_instances(context)
+        constants: Any = layout.mixer_constants
+        instances, kinds = (None, None) if constants is None else constants.all_instances(context)
         values = config.values_of(layout.shape) > 0
         return Wiring(opened.to(torch.uint8), *groups, taps, instances, kinds, layout.symbols, values, idle)
 
 
 def matrices(mixer: Any) -> tuple[Tensor, Tensor]:
-    """Return the matrices of a mixer, flat: those of groups and symbols, then that of the position itself; and W_o.
+    """Return the flattened matrices of a mixer (groups, symbols, the position itself), and W_o.
 
-    Of a local mixer the matrix of all neighbours side by side. A mixer may list its own (`matrices`).
+    A local mixer has one matrix for all neighbours. A mixer may define `matrices`.
     """
     if hasattr(mixer, "matrices"):
         weights: Tensor = mixer.matrices()
@@ -119,7 +119,7 @@ def _groups(layout: Layout, config: MixingConfig) -> Groups:
 
 
 def _taps(layout: Layout, config: MixingConfig) -> Tensor | None:
-    """(T, S) int32: the cell at each offset from each cell, −1 beyond the edge; None: cells have no neighbours."""
+    """Return (T, S) int32, the cell at each offset from each cell, −1 beyond the edge; None: there is no grid."""
     if config.mixer != "local":
         return None
     assert layout.grid is not None, "checked when the model is built"
