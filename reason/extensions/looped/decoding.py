@@ -29,8 +29,8 @@ ONE_SET: dict[Sharing, Callable[[list[Tensor]], Tensor]] = {  # of the sets of a
 class Caches:
     """Keys and values of a growing text. A layer of the block has a set for each loop, or one that all loops share.
 
-    The sets are kept in segments, (2, B, heads, cells, D/heads) each, so that those of a prompt may stay one for each
-    loop while the later tokens share one. A new token attends to its own keys and values of the current loop (ours).
+    The sets are stored in segments, (2, B, heads, cells, D/heads) each, so that a prompt may have one set per loop and
+    later tokens share one. A new token attends to itself with its keys and values of the current loop (ours).
     """
 
     def __init__(self, model: LoopedModel, loops: int):
@@ -77,7 +77,7 @@ class Caches:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all sets."""
+        """Return the bytes of all sets."""
         return sum(one.nbytes for segments in self.segments.values() for sets in segments for one in sets)
 
     def _shared(self, sets: list[Tensor]) -> list[Tensor]:
@@ -92,12 +92,12 @@ class Caches:
 
 
 class Generated(NamedTuple):
-    """The answer to a prompt."""
+    """The continuation of a prompt."""
 
-    tokens: Tensor  # (B, n) each chosen given those before it
-    logits: Tensor  # (B, n, V) from which they were chosen
-    loops: Tensor  # (B, n) after which their logits were computed
-    bytes: int  # that the keys and values of prompt and answer take at the end, a shared set counted once
+    tokens: Tensor  # (B, n)
+    logits: Tensor  # (B, n, V), from which they were chosen
+    loops: Tensor  # (B, n), after which their logits were computed
+    bytes: int  # of the keys and values of prompt and continuation at the end; a shared set counts once
 
 
 @torch.inference_mode()
@@ -114,10 +114,10 @@ def generate(
 ) -> Generated:
     """Generate up to `count` tokens after a prompt (B, n ≥ 1), `loops` loops each; `choose` selects from logits (B, V).
 
-    The prompt is processed with separate keys and values of each loop. `per-loop` continues so, and computes
-    the same as a pass over the whole text. With `last`, `mean` or `first` all loops attend to one shared set, T times
-    smaller. `keep_prompt`: the prompt keeps one set per loop, and only the new tokens share one (ours: the paper is
-    ambiguous). Ends early if every row has written `end`; later tokens of a row are ignored.
+    The prompt is processed with separate keys and values for each loop. `per-loop` continues in this way and is equal
+    to a pass over the whole text. With `last`, `mean` or `first` all loops attend to one shared set, T times smaller.
+    `keep_prompt`: the prompt keeps one set per loop, and only the new tokens share one (ours: the paper is ambiguous).
+    Ends early if every row has `end`; later tokens of a row are ignored.
     leave: a token is predicted at the first loop at which the exit gate's distribution exceeds this quantile
     (`exit_step`). The other loops are still computed, since later tokens attend to their keys and values.
     """

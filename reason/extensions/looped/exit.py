@@ -1,4 +1,4 @@
-"""Losses of Ouro's exit gate, stage I and II, and the exit rule at inference (docs/math.md §11).
+"""Losses of Ouro's exit gate, stages I and II, and the exit rule at inference (docs/math.md §11).
 
 λ_t = σ(gate_t) is the probability of an exit after loop t, given no earlier exit; gates are stacked as (T, B, S).
 """
@@ -20,12 +20,12 @@ from reason.settings.base import Need
 if TYPE_CHECKING:
     from reason.config.schema import Config
 
-SLOPE = 50.0  # k (Ouro, stage II): how sharply the target turns from exit to continue
-THRESHOLD = 0.005  # γ (Ouro, stage II): the improvement of the loss, in nats, that is worth a loop
+SLOPE = 50.0  # k (Ouro, stage II): slope of the target between exit and continue
+THRESHOLD = 0.005  # γ (Ouro, stage II): the least improvement of the loss, in nats, for another loop
 
 
 def gated_loops(config: Config) -> Iterator[Need]:
-    """Need an exit gate, and readouts of three loops: stage II trains the gate at the second to the last but one."""
+    """Require an exit gate and readouts of three loops: stage II trains the gate at loops 2 to T − 1."""
     yield Need("gate" in config.model.heads, "an exit gate", "model.gate=position" * hasattr(config.model, "gate"))
     loops = config.rollout.loops
     read = loops.supervision == "per-loop" and loops.typical >= 3
@@ -34,7 +34,7 @@ def gated_loops(config: Config) -> Iterator[Need]:
 
 
 def log_exit_distribution(gates: Tensor) -> Tensor:
-    """log p(t) of p(t) = λ_t Π_{j<t}(1 − λ_j), the rest at T: (T, ...) -> (T, ...); Σ_t p(t) = 1 whatever the gates."""
+    """Return log p(t), p(t) = λ_t Π_{j<t}(1 − λ_j), the rest at T: (T, ...) -> (T, ...), so that Σ_t p(t) = 1."""
     stays = logsigmoid(-gates[:-1]).cumsum(0)  # (T − 1, ...): log S_t
     return torch.cat([torch.zeros_like(gates[:1]), stays]) + torch.cat([logsigmoid(gates[:-1]), gates[-1:] * 0])
 
@@ -47,13 +47,13 @@ def exit_step(gates: Tensor, quantile: float) -> Tensor:
 
 
 def exit_loss(step: SupervisionStep, likelihood: Likelihood, reduction: Reduction) -> Tensor:
-    """Stage I, its first part: Σ_t p(t) L_t, the mean over labelled cells as in LM."""
+    """Stage I, first part: Σ_t p(t) L_t, the mean over labelled cells as in LM."""
     p = log_exit_distribution(gates_of(step.readouts)).exp()
     return reduced(step, (p * _losses(step, likelihood)).sum(0), reduction).float()
 
 
 def exit_entropy(step: SupervisionStep, reduction: Reduction) -> Tensor:
-    """Stage I, its second part: −H(p) = Σ_t p(t) log p(t), to be weighted with β."""
+    """Stage I, second part: −H(p) = Σ_t p(t) log p(t), with weight β."""
     log_p = log_exit_distribution(gates_of(step.readouts))
     return reduced(step, (log_p.exp() * log_p).sum(0), reduction).float()
 
@@ -61,7 +61,7 @@ def exit_entropy(step: SupervisionStep, reduction: Reduction) -> Tensor:
 def exit_gate_loss(step: SupervisionStep, likelihood: Likelihood, reduction: Reduction) -> Tensor:
     """Stage II: BCE of continuing, 1 − λ_t, against w_t = σ(k(I_t − γ)), I_t = max(0, L_{t−1} − L_t), both detached.
 
-    The mean over t = 2 … T − 1 (ours: at T one leaves in any case, and at t = 1 there is no loss before).
+    The mean over t = 2 … T − 1 (ours: the exit at T is certain, and t = 1 has no previous loss).
     """
     gates, losses = gates_of(step.readouts)[1:-1], _losses(step, likelihood).detach()
     target = (SLOPE * ((losses[:-2] - losses[1:-1]).clamp(min=0) - THRESHOLD)).sigmoid()  # w

@@ -33,9 +33,9 @@ class JsrrConfig(BaseConfig):
 
 
 def constant_weights(config: Config) -> Iterator[Need]:
-    """Need maps of the state, and weights that no balancer moves, since LM's is multiplied by 1 − λ."""
+    """Require maps of the state, and weights without a balancer, since LM's is multiplied by 1 − λ."""
     yield from maps(config)
-    yield Need(config.balance.kind == "fixed", "loss weights that no balancer moves", "balance.kind=fixed")
+    yield Need(config.balance.kind == "fixed", "loss weights without a balancer", "balance.kind=fixed")
 
 
 def jsrr_loss(step: SupervisionStep, rows: int | None, config: JsrrConfig) -> Tensor:
@@ -65,14 +65,14 @@ def _unit(j: Tensor) -> Tensor:
 
 
 def _row_norm(z: Tensor) -> Tensor:
-    """‖z‖₂ of each row, (B, 1, ...), so that it divides z."""
+    """Return ‖z‖₂ of each row, in shape (B, 1, ...)."""
     return torch.linalg.vector_norm(z.flatten(1), dim=1).view(-1, *[1] * (z.ndim - 1))
 
 
 def l2_loss(step: SupervisionStep) -> Tensor:
     """Return the mean over active rows, positions and parts of the state of ‖z_T − z_{T−1}‖₂ (STARS §4.3.2).
 
-    Where T = 1, z_0 is the state that the step started from.
+    If T = 1, z_0 is the initial state of the step.
     """
     before, after = (step.before, *step.states)[-2:]
     moves = [
@@ -83,7 +83,7 @@ def l2_loss(step: SupervisionStep) -> Tensor:
 
 
 def norm_penalty(step: SupervisionStep) -> Tensor:
-    """T⁻¹ Σ_t E‖h_t‖²_rms over the T states of the backward pass, ‖h‖²_rms = ‖h‖²/D of a token (blind spot §3).
+    """Return T⁻¹ Σ_t E‖h_t‖²_rms over the T states of the backward pass, ‖h‖²_rms = ‖h‖²/D of a token (blind spot §3).
 
     E is over active rows, tokens and, if a state has several parts, parts (ours).
     """

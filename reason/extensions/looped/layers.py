@@ -16,7 +16,9 @@ from reason.nn.linear import Linear
 from reason.nn.mlp import SwiGLU
 from reason.nn.norms import EPS
 
-Recall = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # new keys and values -> all that the queries see
+Recall = Callable[
+    [Tensor, Tensor], tuple[Tensor, Tensor]
+]  # new keys and values -> all those that the queries attend to
 NormKind = Literal["layernorm", "rmsnorm", "simple"]
 BlockKind = Literal["gpt", "llama"]
 PlacementName = Literal["pre", "post", "pre-sandwich", "post-sandwich"]
@@ -56,7 +58,7 @@ class Norm(nn.Module):
 def attend(q: Tensor, k: Tensor, v: Tensor, causal: bool = False, dropout: float = 0.0) -> Tensor:
     """Apply `reason.nn.attention.attend` with dropout of the weights; causal: weights of later cells are 0.
 
-    There may be more keys than queries: the queries are then those of the last cells.
+    If there are more keys than queries, the queries are those of the last cells.
     """
     queries, keys = q.shape[2], k.shape[2]
     if (q.device.type == "cpu" and q.dtype == torch.bfloat16) or (causal and queries != keys):
@@ -81,7 +83,9 @@ class GeluMLP(nn.Module):
         return self.down(torch.nn.functional.gelu(self.up(x)))
 
 
-PLACEMENTS: dict[PlacementName, tuple[bool, bool, bool]] = {  # of x + f(x): are argument, value and sum normalised?
+PLACEMENTS: dict[
+    PlacementName, tuple[bool, bool, bool]
+] = {  # in x + f(x): whether argument, value and sum are normalised
     "pre": (True, False, False),  # x + f(N x)
     "post": (False, False, True),  # N(x + f(x))
     "pre-sandwich": (True, True, False),  # x + N₂(f(N₁ x))
@@ -90,7 +94,7 @@ PLACEMENTS: dict[PlacementName, tuple[bool, bool, bool]] = {  # of x + f(x): are
 
 
 class Half(nn.Module):
-    """A residual branch x + f(x) with its norms; every norm has its own gain."""
+    """A residual branch x + f(x) with its norms; each norm has a separate gain."""
 
     def __init__(self, placement: PlacementName, norm: Callable[[], nn.Module]):
         super().__init__()
@@ -139,7 +143,7 @@ class TransformerBlock(nn.Module):
 
 
 class StructuredLayer(nn.Module):
-    """A residual branch whose f is a gated mixer along the puzzle's structure, which mixes cells and is the MLP too."""
+    """A residual branch whose f is a gated mixer along the puzzle's structure, in place of attention and MLP."""
 
     def __init__(self, mixer: Any, kind: BlockKind, placement: PlacementName, norm: NormKind):
         super().__init__()

@@ -35,20 +35,22 @@ _LAYER = re.compile(r"(?P<stack>.*\bblocks)\.(?P<index>\d+)\.(?P<rest>.*)")
 
 
 class LoopedConfig(MixingConfig):
-    """The settings in which looped transformers differ."""
+    """The settings of looped transformers."""
 
     kind: Literal["looped"] = "looped"
     num_layers: int = Field(1, ge=1, le=1024, description="L: layers of the block that is looped")
     prelude: int = Field(0, ge=0, le=1024, description="layers before the loops")
-    coda: int = Field(0, ge=0, le=1024, description="layers after them, in the readout")
+    coda: int = Field(0, ge=0, le=1024, description="layers after the loops, in the readout")
     expansion: float = Field(
         2.0, gt=0, description="inner width of MLPs and mixers along the structure = expansion · D"
     )
-    positions: Positions = Field("learned", description="position encoding; rotary-2d: of row and column")
+    positions: Positions = Field(
+        "learned", description="position encoding; rotary-2d: separate rotations for row and column"
+    )
     block: BlockKind = Field(
         "gpt", description="attention block: gpt: GELU, biases; llama: SwiGLU, no biases; sets ε of norms for any mixer"
     )
-    norm_placement: PlacementName = Field("post-sandwich", description="where a layer is normalised")
+    norm_placement: PlacementName = Field("post-sandwich", description="placement of the norms in a layer")
     norm: NormKind = Field("layernorm", description="layernorm; rmsnorm; simple: layernorm without gain and bias")
     final_norm: NormKind | None = Field(
         None, description="norm of the readout; none: as model.norm (STARS' code: layernorm)"
@@ -62,7 +64,7 @@ class LoopedConfig(MixingConfig):
     )
     between: tuple[Literal["norm", "damping", "injection"], ...] = Field(
         (),
-        description="what happens to the state before every loop, as norm,injection, always in this order: norm: it is "
+        description="operations on the state before each loop, as norm,injection, always in this order: norm: it is "
         "normalised, but not in the readout; damping: it is multiplied by a learned σ(d) < 1; injection: x̂ is added",
     )
     gradient_checkpointing: Resumable[bool] = Field(
@@ -86,19 +88,19 @@ class LoopedConfig(MixingConfig):
             raise ValueError(f"a looped model has no MLP over cells: type model.mixer=attention, {' or '.join(MIXERS)}")
         if self.causal and (self.mixer != "attention" or self.positions.startswith("rotary")):
             key = f"mixer={self.mixer}" if self.mixer != "attention" else f"positions={self.positions}"
-            raise ValueError(f"model.{key} looks at whole puzzles, later cells included: type model.causal=false")
+            raise ValueError(f"model.{key} uses all cells of a puzzle, also later ones: type model.causal=false")
         if self.symbols and self.gate == "position":
             raise ValueError("an exit gate would be one for every symbol of a cell: type model.gate=none")
         return self
 
     @property
     def layer_calls(self) -> int:
-        """L, the layers of the block that is looped."""
+        """Return L, the number of layers in the looped block."""
         return self.num_layers
 
     @property
     def heads(self) -> frozenset[str]:
-        """The names of the heads besides the logits: the gate, if there is one."""
+        """Return the names of the heads other than the logits: the gate, if there is one."""
         return frozenset() if self.gate == "none" else frozenset({"gate"})
 
     def check(self, config: Any) -> None:
@@ -168,11 +170,11 @@ class LoopedModel(LayoutModel):
         return self.config.dropout if self.training else 0.0
 
     def encode(self, batch: Batch) -> Context:
-        """x̂ = prelude(token embedding + position embedding); fewer cells than the model's are allowed."""
+        """Return x̂ = prelude(token embedding + position embedding); fewer cells than the model's are allowed."""
         return self.encode_from(batch.inputs, 0, batch.relations)
 
     def encode_from(self, tokens: Tensor, start: int, relations: tuple[Tensor, ...] = ()) -> Context:
-        """x̂ of the cells from number `start` on, whose tokens (B, n) are given."""
+        """Return x̂ of cells with tokens (B, n), the first of which has the number `start`."""
         layout = self.layout_of(tokens)
         x = self.tokens(layout.embedding_rows(tokens))
         if self.values is not None:
@@ -189,14 +191,14 @@ class LoopedModel(LayoutModel):
         return replace(context, x=x)
 
     def initial_state(self, context: Context) -> LoopedState:
-        """z = x̂, with its gradient; at inactive positions, their embedding (ours)."""
+        """Return z = x̂, with its gradient; at inactive positions, their embedding (ours)."""
         x, mask, outside = context.x, context.mask, self.shape.structure.outside
         if mask is None or outside is None:
             return LoopedState(x)
         return LoopedState(x + (1 - mask) * self.tokens.weight[outside].to(x.dtype))
 
     def step(self, state: LoopedState, context: Context) -> LoopedState:
-        """Apply the block once; the gradient reaches through it."""
+        """Apply the block once, with gradient."""
         with self.autocast():
             if self.config.gradient_checkpointing and self.training and torch.is_grad_enabled():
                 dropout = self._dropout()
@@ -237,7 +239,7 @@ class LoopedModel(LayoutModel):
         One loop of it is n loops of the run's stack if no norm, γ or x̂ is between. A gate that the run did not have
         keeps its initial weights.
         """
-        begun = {name: own for name, own in self.state_dict().items() if name.startswith("gate.")} | weights
+        begun = {name: gate for name, gate in self.state_dict().items() if name.startswith("gate.")} | weights
         layers = [layer for name in weights if (layer := _LAYER.match(name))]
         for name in self.state_dict():
             if name not in weights and (layer := _LAYER.match(name)):

@@ -1,4 +1,4 @@
-"""The family `looped`, its loss terms, and the studies that are asked for by name."""
+"""Registers the family `looped`, its loss terms and its studies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def _caches(config: Config) -> Iterator[Need]:
     causal = getattr(config.model, "causal", False)
-    yield Need(causal, "a causal model that keeps keys and values", "model.causal=true")
+    yield Need(causal, "a causal model with keys and values", "model.causal=true")
 
 
 IN_PIECES["softmax"] = LargeSoftmax.apply
@@ -32,7 +32,7 @@ TERMS |= {
     "jsrr": Term(
         jsrr_loss, "STARS: growth of a perturbation in one map, squared; λ of its eq. 4", settings=("rows",),
         section=JsrrConfig, needs=constant_weights, convex=True),
-    "l2": Term(l2_loss, "STARS' baseline: how far the last loop moves the state"),
+    "l2": Term(l2_loss, "STARS' baseline: distance between the last two states"),
     "exit": Term(
         exit_loss, "Ouro stage I: loss expected under the exit gate, in place of lm",
         settings=("likelihood", "reduction"), needs=gated_loops, trains="gate"),
@@ -40,11 +40,9 @@ TERMS |= {
         exit_entropy, "Ouro stage I: β of −H(p), p the exit gate's distribution", settings=("reduction",),
         needs=gated_loops, trains="gate"),
     "exit_gate": Term(
-        exit_gate_loss, "Ouro stage II: the gate against what another loop gained",
+        exit_gate_loss, "Ouro stage II: trains the gate on the improvement by each loop",
         settings=("likelihood", "reduction"), needs=gated_loops, trains="gate"),
     "norm_penalty": Term(norm_penalty, "blind spot: mean square of the states (paper: 0.01)"),
 }  # fmt: skip
-STUDIES["blind_spot"] = Study(
-    "also measure the readout blind spot in float64: norms, radial gradients, clamps", plain=True
-)
-STUDIES["caches"] = Study("causal models: also decode with each way of sharing keys and values", _caches)
+STUDIES["blind_spot"] = Study("measure the readout blind spot in float64: norms, radial gradients, clamps", plain=True)
+STUDIES["caches"] = Study("decode causal models with each way of sharing keys and values", _caches)

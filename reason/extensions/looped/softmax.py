@@ -10,18 +10,18 @@ from torch import Tensor
 from reason.models.base import IGNORE
 from reason.nn.dtypes import at_least_float32
 
-PIECE = 2048  # cells that are widened together
+PIECE = 2048  # cells that are converted together
 
 
 class LargeSoftmax(torch.autograd.Function):
-    """`cell_loss` of a large vocabulary under softmax, in float32 at least: only the logits and Σ exp are kept.
+    """`cell_loss` of a large vocabulary under softmax, in float32 or wider; stores only the logits and Σ exp.
 
-    16-bit logits are widened in pieces: the logits (..., V) and their gradient are all that is ever whole.
+    16-bit logits are converted in pieces, so that only the logits (..., V) and their gradient have full size.
     """
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, labels: Tensor) -> Tensor:
-        """(..., V), (...) -> (...)."""
+        """Map logits (..., V) and labels (...) to losses (...)."""
         cells = zip(logits.flatten(0, -2).split(PIECE), labels.flatten().clamp(min=0).split(PIECE), strict=True)
         sums, chosen = [], []
         for piece, label in cells:
@@ -34,14 +34,14 @@ class LargeSoftmax(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """(softmax(logits) − onehot(label)) · gradient, 0 at ignored labels."""
+        """Return (softmax(logits) − onehot(label)) · gradient, 0 at ignored labels."""
         logits, labels, log_sum = ctx.saved_tensors
-        found = torch.empty_like(logits, memory_format=torch.contiguous_format)
+        result = torch.empty_like(logits, memory_format=torch.contiguous_format)
         scale = torch.where(labels != IGNORE, gradient, 0.0).flatten()[:, None]
         rows = (logits.flatten(0, -2), labels.flatten().clamp(min=0)[:, None], log_sum[:, None], scale)
-        for piece, label, total, own, out in zip(
-            *(part.split(PIECE) for part in (*rows, found.view(-1, logits.shape[-1]))), strict=True
+        for piece, label, total, scale, out in zip(
+            *(part.split(PIECE) for part in (*rows, result.view(-1, logits.shape[-1]))), strict=True
         ):
             p = (at_least_float32(piece) - total).exp_().scatter_add_(-1, label, -torch.ones_like(total))
-            out.copy_(p.mul_(own))
-        return found, None
+            out.copy_(p.mul_(scale))
+        return result, None

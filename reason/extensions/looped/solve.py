@@ -23,15 +23,21 @@ if TYPE_CHECKING:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for generating text."""
-    group = parser.add_argument_group("continued text (runs on text)")
+    group = parser.add_argument_group("continue a text (runs on text)")
     add = group.add_argument
-    add("--length", type=int, default=100, metavar="N", help="tokens to write (default 100)")
+    add("--length", type=int, default=100, metavar="N", help="maximum number of tokens (default 100)")
     add("--temperature", type=float, default=0.0, metavar="T", help="0: the likeliest token; else p ~ exp(logit / T)")
-    add("--top-p", type=float, default=1.0, metavar="P", help="sample from the likeliest tokens that have P together")
-    add("--seed", type=int, default=0, help="of the sampling (default 0)")
-    help = "keys and values: a set for each loop, or one that all loops share once the beginning is read"
+    add(
+        "--top-p",
+        type=float,
+        default=1.0,
+        metavar="P",
+        help="sample from the smallest set of likeliest tokens with total probability P",
+    )
+    add("--seed", type=int, default=0, help="random seed of the sampling (default 0)")
+    help = "keys and values: a set for each loop, or one that all loops share after the prompt"
     add("--cache", choices=get_args(Sharing), default="per-loop", help=help)
-    help = "leave at the loop where the exit gate's distribution exceeds Q; prints the loops of each token"
+    help = "exit at the loop where the exit gate's distribution exceeds Q; prints the loops of each token"
     add("--exit", type=float, metavar="Q", help=help)
 
 
@@ -40,16 +46,16 @@ def write(
 ) -> dict[str, Any]:
     """Return the continuation of the text, and the loops that each token took.
 
-    The model's input is at most a window. Text beyond it is conditioned on the second half of the window.
+    The model reads at most a window. Longer text is conditioned on the second half of the window.
     """
     if config.model.kind != "looped":
-        raise ConfigError(f"{run} is not a looped model and cannot write a text on")
+        raise ConfigError(f"{run} is not a looped model and cannot continue a text")
     if options.exit is not None and "gate" not in config.model.heads:
-        raise ConfigError(f"--exit {options.exit}: {run} has no exit gate; leave it out")
+        raise ConfigError(f"--exit {options.exit}: {run} has no exit gate; remove it")
     for name, low, high in (("length", 1, 10**6), ("temperature", 0, 100), ("top_p", 1e-6, 1), ("exit", 0, 1)):
         value = getattr(options, name)
         if value is not None and not low <= value <= high:
-            raise ConfigError(f"--{name.replace('_', '-')} {value}: give a number from {low:g} to {high:g}")
+            raise ConfigError(f"--{name.replace('_', '-')} {value}: type a number from {low:g} to {high:g}")
     device = next(model.parameters()).device
     draws = torch.Generator(device).manual_seed(options.seed)
     choose = partial(sampled, temperature=options.temperature, top_p=options.top_p, generator=draws)
@@ -61,14 +67,14 @@ def write(
             seen = tokens if len(tokens) < puzzle.window else tokens[-puzzle.window // 2 :]
             count = min(options.length - len(left), puzzle.window + 1 - len(seen))
             prompt = torch.tensor([seen], device=device)
-            found = generate(
+            continued = generate(
                 model, prompt, count, loops, options.cache, end=puzzle.end, choose=choose, leave=options.exit
             )
-            said = found.tokens[0].tolist()
-            ended = puzzle.end in said
-            said = said[: said.index(puzzle.end)] if ended else said
-            tokens, left = tokens + said, left + found.loops[0, : len(said)].tolist()
-            bar.update(len(said))
+            piece = continued.tokens[0].tolist()
+            ended = puzzle.end in piece
+            piece = piece[: piece.index(puzzle.end)] if ended else piece
+            tokens, left = tokens + piece, left + continued.loops[0, : len(piece)].tolist()
+            bar.update(len(piece))
     pieces = [puzzle.written([token]) for token in tokens[begun:]]
     return {
         "text": puzzle.written(tokens),
@@ -80,8 +86,8 @@ def write(
     }
 
 
-def told(written: dict[str, Any], as_json: bool) -> str:
-    """Return the printed lines: the text, and each token's loops if they differ."""
+def lines_of(written: dict[str, Any], as_json: bool) -> str:
+    """Return the lines to print: the text, and each token's loops if they differ."""
     if as_json:
         return json.dumps(written, indent=2)
     loops = written["loops"]
@@ -102,8 +108,8 @@ def sampled(logits: Tensor, temperature: float, top_p: float, generator: torch.G
     if temperature == 0:
         return logits.argmax(-1)
     p, order = (logits.float() / temperature).softmax(-1).sort(-1, descending=True)
-    p = p.masked_fill(p.cumsum(-1) - p >= top_p, 0)  # the token that passes top_p is in
+    p = p.masked_fill(p.cumsum(-1) - p >= top_p, 0)  # includes the token that passes top_p
     return order.gather(-1, p.multinomial(1, generator=generator)).squeeze(-1)
 
 
-WRITERS["text"] = Writer(add_options, write, told)
+WRITERS["text"] = Writer(add_options, write, lines_of)

@@ -88,5 +88,5 @@ def test_every_part_on_the_page(sums, tmp_path):
     config = LoopedConfig(hidden_size=8, num_heads=1, expansion=1, gate="position")
     results = read_set(sums.directory, 3, config, studies="caches,blind_spot")
     assert results["halted_by_step"] is None  # there is no head
-    assert "halting head know" not in check(tmp_path, results)
+    assert "Halting head" not in check(tmp_path, results)
     assert {path.name for path in tmp_path.glob("*.png")} >= {"exits.png", "blind_spot.png"}

@@ -91,7 +91,7 @@ REFUSED = {
     "stage II from nothing": ("blindspot-small-exit-weighted", "model.only=gate", "type init_from=RUN"),
     "stage II without its loss": ("blindspot-small-per-loop-norm", "init_from=x model.only=gate",
                                   "loss.weights.exit_gate=1"),
-    "caches of cells that see all": ("sudoku-4x4", "evaluation.studies=caches", "needs a causal model that keeps keys"),
+    "caches of cells that see all": ("sudoku-4x4", "evaluation.studies=caches", "needs a causal model with keys"),
     "cells after a cell": ("stars-small", "model.positions=rotary", "type model.causal=false"),
     "never final": ("blindspot-small-final-only", "model.readout=6", "type model.readout=4"),
     "final in which step": ("blindspot-small-final-only", "rollout.supervision_steps=2 rollout.accum_steps=2 "

@@ -138,9 +138,9 @@ def test_a_text_goes_on(run):
 
 def test_what_cannot_be_written_is_refused_and_an_evaluation_tells_perplexity(run):
     for words, said in {
-        "--length 0": "--length 0: give a number from 1",
-        "--top-p 0": "--top-p 0.0: give a number",
-        "--exit 2": "--exit 2.0: give a number from 0 to 1",
+        "--length 0": "--length 0: type a number from 1",
+        "--top-p 0": "--top-p 0.0: type a number",
+        "--exit 2": "--exit 2.0: type a number from 0 to 1",
     }.items():
         refusal(["solve", str(run), "the cat", *words.split()], said)
     refusal(["solve", str(run), "the cat " * 9], "tokens, but the model reads 24")

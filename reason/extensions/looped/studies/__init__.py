@@ -1,1 +1,1 @@
-"""Measurements of looped transformers, and of any model's readout."""
+"""Studies of looped transformers, and of any model's readout."""

@@ -1,8 +1,8 @@
-"""The readout blind spot: which part of the state the loss sees, and which part the loop moves (docs/math.md §14).
+"""The readout blind spot: the part of the state that the loss depends on, and that the loop moves (docs/math.md §14).
 
-The readout uses h_k, the first tensor (z of a looped model, z_H of a recursive one). With ‖h‖_rms = ‖h‖₂/√D of a
-token, h = s·u, ‖u‖_rms = 1: through a normalised readout the loss does not feel s (lemma 1), while a pre-norm residual
-loop moves it by a_rad and turns u by b_⊥/s (lemma 2). Every probe needs a model as `states.precise` makes it.
+The readout uses h_k, the first tensor (z of a looped model, z_H of a recursive one). A token has ‖h‖_rms = ‖h‖₂/√D and
+h = s·u, ‖u‖_rms = 1. Through a normalised readout the loss does not depend on s (lemma 1), while a pre-norm residual
+loop changes s by a_rad and rotates u by b_⊥/s (lemma 2). All probes need a model of `states.precise`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from reason.report.palette import GREY, styled
 from reason.report.section import Results, Section, Table, cells, number, rows_shown, share
 from reason.rollout import StepRecord, unroll
 
-PUZZLES = 128  # at most: all their loops are held in float64
+PUZZLES = 128  # maximum: all their loops are stored in float64
 SWEEP = tuple(10 ** (i / 10) for i in range(-10, 11))  # α from 0.1 to 10
 
 
 def read_part(state: State) -> Tensor:
-    """h (B, S', D): the input of the head."""
+    """Return h (B, S', D), the input of the head."""
     return state[0]
 
 
@@ -41,29 +41,29 @@ def with_read_part(state: State, h: Tensor) -> State:
 
 
 def rms(h: Tensor) -> Tensor:
-    """‖h‖_rms of every token: (..., D) -> (..., 1)."""
+    """Return ‖h‖_rms (..., 1) of each token (..., D)."""
     return h.square().mean(-1, keepdim=True).sqrt()
 
 
 def token_norms(h: Tensor) -> dict[str, float]:
-    """‖h‖₂ over all tokens of all rows: mean, median, 99th percentile, maximum."""
+    """Return mean, median, 99th percentile and maximum of ‖h‖₂ over all tokens of all rows."""
     norms = torch.linalg.vector_norm(h, dim=-1).flatten()
     quantiles = {name: norms.quantile(q).item() for name, q in (("median", 0.5), ("p99", 0.99), ("max", 1.0))}
     return {"mean": norms.mean().item(), **quantiles}
 
 
 def token_loss(record: StepRecord, h: Tensor, likelihood: Likelihood) -> Tensor:
-    """CE: the mean over all labelled cells of all rows, of the record's readout with another h."""
+    """Return the mean CE over all labelled cells of all rows, of the record's readout with another h."""
     labels = record.batch.labels
     losses = cell_loss(record.read(with_read_part(record.state, h)).logits, labels, likelihood)
     return losses.sum() / (labels != IGNORE).sum()
 
 
 def radial_gradient(record: StepRecord, likelihood: Likelihood) -> tuple[float, float]:
-    """(r, g): mean |cos(∇_h L, h)| over the tokens that L reaches, and Σ_tokens ⟨∇_h L, h⟩ = ∂L/∂log s (table 3).
+    """Return (r, g): mean |cos(∇_h L, h)| over tokens with a gradient, and Σ_tokens ⟨∇_h L, h⟩ = ∂L/∂log s (table 3).
 
-    L is the CE of this loop's own readout, h a leaf. A token without a gradient, as one that is not scored, has no
-    direction and does not count in r (ours).
+    L is the CE of this loop's readout, h a leaf. A token without a gradient, such as one that is not scored, does not
+    count in r (ours).
     """
     with torch.enable_grad():
         h = read_part(record.state).detach().requires_grad_()
@@ -84,10 +84,10 @@ def residual_update(before: Tensor, after: Tensor) -> dict[str, float]:
 
 @torch.no_grad()
 def clamp(last: StepRecord, likelihood: Likelihood) -> dict[str, float]:
-    """ΔCE and the ratio of ‖h_K‖ if no token's scale grows, both against the unchanged loops (table 4).
+    """Return ΔCE and the ratio of ‖h_K‖ if token scales are clamped, against the unchanged loops (table 4).
 
-    After every loop each token gets back its ‖·‖_rms of loop 1, before the head and the next loop;
-    all parts of a state alike.
+    After each loop, each token is rescaled to its ‖·‖_rms of loop 1, before the head and the next loop, in all parts of
+    a state.
     """
     model, context = last.model, last.context
     state = first = model.step(model.initial_state(context), context)
@@ -101,7 +101,7 @@ def clamp(last: StepRecord, likelihood: Likelihood) -> dict[str, float]:
 
 @torch.no_grad()
 def scale_sweep(last: StepRecord, likelihood: Likelihood) -> list[dict[str, float]]:
-    """CE of the state's h times α, α from 0.1 to 10 (figure 5)."""
+    """Return the CE with h times α, α from 0.1 to 10 (figure 5)."""
     h = read_part(last.state)
     return [{"alpha": a, "ce": token_loss(last, a * h, likelihood).item()} for a in SWEEP]
 
@@ -115,7 +115,7 @@ def blind_spot(
     rows: Tensor | None = None,
     rules: Callable[[StepRecord], Tensor] | None = None,
 ) -> dict[str, Any]:
-    """Return every probe, in float64: loops 1 … max(T, far) with T = `loops` the trained ones; JSON-ready.
+    """Return all probes, in float64, for JSON: loops 1 … max(T, far), T = `loops` the trained number.
 
     rows, rules: see `StepRecord`.
     """
@@ -153,7 +153,7 @@ def blind_spot(
 
 
 class BlindSpot(Consumer):
-    """The first puzzles, at most as many as are held in float64 through all loops."""
+    """Measures the first puzzles, as many as can be stored in float64 through all loops."""
 
     order = 90
 
@@ -166,12 +166,12 @@ class BlindSpot(Consumer):
         """Return every probe, by name."""
         evaluator, few = self.evaluator, self._few
         batch, loops = evaluator.data.take(few), evaluator.trained_steps
-        found = blind_spot(evaluator.model, batch, loops, evaluator.likelihood, rows=few, rules=evaluator.rules)
-        return {"blind_spot": found}
+        probes = blind_spot(evaluator.model, batch, loops, evaluator.likelihood, rows=few, rules=evaluator.rules)
+        return {"blind_spot": probes}
 
 
 def _tables(results: Results) -> list[Table]:
-    found = results["blind_spot"]
+    probes = results["blind_spot"]
     rows = [
         [
             str(row["loop"]),
@@ -181,16 +181,15 @@ def _tables(results: Results) -> list[Table]:
             number(row["ce"]),
             share(row["exact"]),
         ]
-        for row in found["by_loop"]
+        for row in probes["by_loop"]
     ]
     columns = ("loop", "‖h‖ mean", "p99", "r", "g", "a_rad", "‖b_⊥‖", "CE", "exact")
-    held = found["clamp"]
-    clamped = cells(held, ce=".4f", clamped_ce=".4f", delta_ce=".4f", norm_ratio=".2f")
-    sweep = [[f"{row['alpha']:.2f}", number(row["ce"], ".4f")] for row in found["scale_sweep"]]
-    title = f"readout blind spot, {found['puzzles']} puzzles, in float64"
+    clamped = cells(probes["clamp"], ce=".4f", clamped_ce=".4f", delta_ce=".4f", norm_ratio=".2f")
+    sweep = [[f"{row['alpha']:.2f}", number(row["ce"], ".4f")] for row in probes["scale_sweep"]]
+    title = f"readout blind spot, {probes['puzzles']} puzzles, in float64"
     return [
-        Table(title, columns, rows, first=rows_shown(len(rows), found["loops"])),
-        Table("the scale held from loop 1 on", ("CE", "clamped", "ΔCE", "norm ratio"), [clamped]),
+        Table(title, columns, rows, first=rows_shown(len(rows), probes["loops"])),
+        Table("scale fixed from loop 1 on", ("CE", "clamped", "ΔCE", "norm ratio"), [clamped]),
         Table("CE of the readout of α·h_K", ("α", "CE"), sweep, first=range(0, len(sweep), 5)),
     ]
 
@@ -199,15 +198,15 @@ LINES = {"token norms ‖h‖₂": ("mean", "median", "p99", "max"), "parts of a
 
 
 def _charts(results: Results) -> list[Chart]:
-    found = results["blind_spot"]
-    rows = [row | row["norm"] for row in found["by_loop"] if row["norm"]["mean"] is not None]  # None: it diverged
+    probes = results["blind_spot"]
+    rows = [row | row["norm"] for row in probes["by_loop"] if row["norm"]["mean"] is not None]  # None: diverged
 
     def draw(axes: Axes, keys: tuple[str, ...]) -> None:
         for index, key in enumerate(keys):
             some = [row for row in rows if key in row]
             values = numbers([row[key] for row in some])
             axes.plot([row["loop"] for row in some], values, label=key, markevery=4, **styled(index))
-        axes.axvline(found["loops"], color=GREY, ls=":", lw=1)
+        axes.axvline(probes["loops"], color=GREY, ls=":", lw=1)
         axes.set_xlabel("loop k")
         axes.set_yscale("symlog")
         legend(axes)
@@ -217,7 +216,7 @@ def _charts(results: Results) -> list[Chart]:
 
 
 NOTE = """The head reads h = s·u. r: mean |cos| between the loss's gradient and h; g: ∂L/∂log s; a_rad and b_⊥: parts of
-a loop's update along u and across it. Clamped: the scale s of every token is held from loop 1 on."""
+a loop's update parallel and orthogonal to u. Clamped: the scale s of each token is fixed from loop 1 on."""
 
 BLIND_SPOT = Section(
     "blind_spot", "The readout's blind spot", _tables, {"blind_spot": _charts}, lambda _: NOTE, "float64", order=90

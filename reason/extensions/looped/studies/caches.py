@@ -30,9 +30,9 @@ def answer(
 ) -> tuple[torch.Tensor, torch.Tensor, int]:
     """Generate the scored cells of each row from the cells before them, and compare them with the labels.
 
-    (B,) whether every scored token is right; (B,) the mean −ln p of the right token in the model's own history,
-    softmax; the bytes of all rows' keys and values. A row's prompt ends with its first scored cell, whose label is the
-    first new token; rows of one prompt length form a batch.
+    Returns (B,) whether all scored tokens are right; (B,) the mean −ln p of the right token after the model's output,
+    by softmax; the bytes of all rows' keys and values. A row's prompt ends with its first scored cell, whose label is
+    the first new token; rows with the same prompt length form a batch.
     """
     scored = batch.labels != IGNORE
     lengths = scored.int().argmax(-1) + 1
@@ -40,18 +40,18 @@ def answer(
     for length in lengths.unique().tolist():
         rows = lengths == length
         count = int(scored[rows].sum(1).max())
-        said = slice(length - 1, length - 1 + count)
-        labels, inside = batch.labels[rows, said], scored[rows, said]
-        found = generate(model, batch.inputs[rows, :length], count, loops, sharing, keep_prompt)
-        exact[rows] = ((found.tokens == labels) | ~inside).all(1)
-        right = found.logits.float().log_softmax(-1).gather(-1, labels.clamp(min=0)[..., None]).squeeze(-1)
+        new = slice(length - 1, length - 1 + count)
+        labels, inside = batch.labels[rows, new], scored[rows, new]
+        decoded = generate(model, batch.inputs[rows, :length], count, loops, sharing, keep_prompt)
+        exact[rows] = ((decoded.tokens == labels) | ~inside).all(1)
+        right = decoded.logits.float().log_softmax(-1).gather(-1, labels.clamp(min=0)[..., None]).squeeze(-1)
         loss[rows] = -torch.where(inside, right, 0.0).sum(1) / inside.sum(1)
-        size += found.bytes
+        size += decoded.bytes
     return exact, loss, size
 
 
 class Caches(Consumer):
-    """`caches` (ways, 3, batches): sums of exact, CE and bytes; each way a decoding of every puzzle."""
+    """Sums `caches` (ways, 3, batches): exact, CE and bytes; each way decodes every puzzle."""
 
     def __init__(self, evaluator: Evaluator):
         super().__init__(evaluator)
@@ -63,16 +63,16 @@ class Caches(Consumer):
         model: Any = self.evaluator.model
         sums = []
         for way in WAYS:
-            with torch.compiler.set_stance("force_eager"):  # every token has a length of its own
+            with torch.compiler.set_stance("force_eager"):  # each token has another length
                 exact, loss, size = answer(model, record.batch, self.evaluator.trained_steps, *way)
             sums.append([exact.sum().item(), loss.sum().item(), size])
         return {"caches": np.array(sums, np.float64)[..., None]}
 
     def result(self, seen: Columns) -> dict[str, Any]:
-        """Return a row for each way of sharing: exact, CE (nats, of the right token in the model's own history), bytes.
+        """Return a row for each way of sharing: exact, CE (nats, of the right token after the model's output), bytes.
 
-        `keep_prompt`: only new tokens share keys and values, the prompt does not. `bytes`, of a text, are those
-        of keys and values of prompt and answer at its end.
+        `keep_prompt`: only new tokens share keys and values, the prompt does not. `bytes`: of the keys and values of
+        prompt and answer at the end of a text.
         """
         means = (in_order(seen["caches"]) / len(self.evaluator.examples)).tolist()
         return {
@@ -93,7 +93,7 @@ def _tables(results: Results) -> list[Table]:
     ]
 
 
-NOTE = """Each token is the likeliest after all loops. “per-loop” computes what reading the whole text anew would; the
-others let all loops look at one set of keys and values. CE is of the right token in the model's own history."""
+NOTE = """Each token is the likeliest after all loops. “per-loop” is equal to reading the whole text again. In the
+others, all loops attend to one set of keys and values. CE is of the right token after the model's output."""
 
 CACHES = Section("caches", "Shared caches", _tables, note=lambda _: NOTE, order=70)

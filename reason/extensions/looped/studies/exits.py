@@ -24,11 +24,11 @@ QUANTILES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
 class ExitGate(Consumer):
-    """`exits/ways` (ways, 4, batches), `exits/p` (T, batches), `exits/cells` (1, batches): sums over each batch.
+    """Sums `exits/ways` (ways, 4, batches), `exits/p` (T, batches), `exits/cells` (1, batches) over each batch.
 
-    The gate's distribution p(t), and accuracy against mean loops: leaving by its quantiles, and fixed loops, over the
-    T trained ones. Means over the scored cells (`mean_loops`, `cell`, `ce` in nats) and over puzzles (`exact`); a cell
-    that exits keeps its answer of that loop.
+    Measures the gate's distribution p(t), and accuracy against mean loops for exits by its quantiles and for fixed
+    numbers of the T trained loops. Means are over the scored cells (`mean_loops`, `cell`, `ce` in nats) and puzzles
+    (`exact`); a cell that exits keeps its answer of that loop.
     """
 
     def __init__(self, evaluator: Evaluator):
@@ -36,7 +36,7 @@ class ExitGate(Consumer):
         self.steps, self._readouts = evaluator.trained_steps, list[Readout]()
 
     def observe(self, record: StepRecord) -> Columns | None:
-        """Keep the readouts of a batch, then leave it in every way."""
+        """Store the readouts of a batch; at the last step, apply all exit rules."""
         self._readouts.append(record.readout)
         if record.step < self.steps:
             return None
@@ -69,7 +69,7 @@ class ExitGate(Consumer):
 
 
 def _sums(logits: Tensor, step: Tensor, batch: Batch, likelihood: Likelihood) -> Tensor:
-    """Return sums (4,) of steps, right cells and CE over scored cells, and exact puzzles, each cell at its own step."""
+    """Return sums (4,): steps, right cells and CE over scored cells, and exact puzzles; each cell at its exit step."""
     index = (step - 1)[None, :, :, None].expand(1, *logits.shape[1:])
     chosen = logits.gather(0, index).squeeze(0)
     scored = batch.labels != IGNORE
@@ -80,16 +80,16 @@ def _sums(logits: Tensor, step: Tensor, batch: Batch, likelihood: Likelihood) ->
 
 
 def _tables(results: Results) -> list[Table]:
-    found = results["exits"]
+    exits = results["exits"]
     rows = [
         [f"{way} {row[at]:g}", *cells(row, mean_loops=".2f", exact=".1%", cell=".1%", ce=".4f")]
         for way, at in (("fixed", "loops"), ("gate", "quantile"))
-        for row in found[way]
+        for row in exits[way]
     ]
-    leaves = [[str(t), number(p, ".3f")] for t, p in enumerate(found["p"], start=1)]
+    leaves = [[str(t), number(p, ".3f")] for t, p in enumerate(exits["p"], start=1)]
     return [
-        Table("leaving by the exit gate", ("way", "mean loops", "exact", "cells", "CE (nats)"), rows),
-        Table("where the gate leaves", ("loop t", "mean p(t)"), leaves),
+        Table("exits by the gate", ("way", "mean loops", "exact", "cells", "CE (nats)"), rows),
+        Table("distribution of exits", ("loop t", "mean p(t)"), leaves),
     ]
 
 
@@ -105,7 +105,7 @@ def _charts(results: Results) -> list[Chart]:
     return [Chart("exact against mean loops", "the numbers are in the table", draw)]
 
 
-NOTE = """A cell leaves at the first loop where the gate's distribution exceeds the quantile, and keeps what it said
-there; fixed: all leave after so many loops. p(t): the chance of leaving after loop t, mean over the scored cells."""
+NOTE = """A cell exits at the first loop where the gate's distribution exceeds the quantile, and keeps its answer.
+Fixed: all exit after so many loops. p(t): probability of an exit after loop t, mean over the scored cells."""
 
-EXITS = Section("exits", "Leaving by the exit gate", _tables, {"exits": _charts}, lambda _: NOTE, order=60)
+EXITS = Section("exits", "Exits by the gate", _tables, {"exits": _charts}, lambda _: NOTE, order=60)

@@ -16,7 +16,7 @@ from reason.report.section import Results, Section, Table, number, rows_shown
 
 
 def is_text(evaluator: Evaluator) -> bool:
-    """Return whether the set holds text."""
+    """Return whether the set is text."""
     return hasattr(evaluator.puzzle, "bytes_of")
 
 
@@ -27,7 +27,7 @@ def sources_of(data: PuzzleData, examples: Tensor) -> np.ndarray:
 
 
 class Perplexity(Consumer):
-    """Sums over the scored tokens of `Signals`' loss and `Accuracy`'s counts."""
+    """Sums over scored tokens, from `Signals`' loss and `Accuracy`'s counts."""
 
     def result(self, seen: Columns) -> dict[str, Any]:
         """Return by loop: perplexity of a token, its 95 % interval over documents, and bits for each byte of the text.
@@ -60,7 +60,7 @@ class Perplexity(Consumer):
 
 
 def _tables(results: Results) -> list[Table]:
-    found, steps, trained = results["perplexity"], results["steps"], results["trained_steps"]
+    measured, steps, trained = results["perplexity"], results["steps"], results["trained_steps"]
     rows = [
         [
             f"{step} (trained)" if step == trained else str(step),
@@ -69,10 +69,14 @@ def _tables(results: Results) -> list[Table]:
             number(bits, ".3f"),
         ]
         for step, value, low, high, bits in zip(
-            range(1, steps + 1), results["perplexity_by_step"], *found["interval"], found["bits_per_byte"], strict=True
+            range(1, steps + 1),
+            results["perplexity_by_step"],
+            *measured["interval"],
+            measured["bits_per_byte"],
+            strict=True,
         )
     ]
-    title = f"perplexity by loop, {found['tokens']:,} tokens of {found['documents']} documents"
+    title = f"perplexity by loop, {measured['tokens']:,} tokens of {measured['documents']} documents"
     columns = ("loop", "perplexity", "95 % interval", "bits per byte")
     return [Table(title, columns, rows, first=rows_shown(steps, trained))]
 
@@ -93,7 +97,7 @@ def _charts(results: Results) -> list[Chart]:
     return [Chart("perplexity by loop", alt_text, draw)]
 
 
-NOTE = """e to the mean cross-entropy of a scored token. The interval is over documents. Bits per byte count the bytes
-of the text that the tokens stand for, so they compare vocabularies."""
+NOTE = """e to the mean cross-entropy of a scored token. The interval is over documents. Bits per byte count bytes of
+the text, so that they can be compared between vocabularies."""
 
 PERPLEXITY = Section("perplexity", "Perplexity", _tables, {"perplexity_by_step": _charts}, lambda _: NOTE, order=1)
