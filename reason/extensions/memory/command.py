@@ -1,4 +1,4 @@
-"""reason memory: an estimate of a training's memory, before any tensor is allocated."""
+"""reason memory: estimates the memory of a training, before any tensor is allocated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ the carry and saved activations.
 
   reason memory trm-mlp-sudoku
   reason memory trm-att-maze model.gradient_checkpointing=true training.batch_size=64
-  reason memory trm-mlp-sudoku device=cuda                        in 16 bits on a GPU, also where there is none
+  reason memory trm-mlp-sudoku device=cuda                        in 16 bits on a GPU, also on a machine without GPU
 """
 
 
@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
     if len(words) != 1:
         raise ConfigError(f"one preset is needed, got {' '.join(words) or 'none'}; see: reason presets")
     config = override(preset(words[0]).config(), pairs)
-    if config.device.startswith("cuda") and not torch.cuda.is_available():  # 16 bits, whichever they are
+    if config.device.startswith("cuda") and not torch.cuda.is_available():  # any type of 16 bits
         asked = config.training.precision.replace("bf16", "fp16")
         halves: Precision = "amp-fp16" if asked.startswith("amp") else "fp32" if asked == "fp32" else "fp16"
         device, computed = torch.device("cuda"), dtypes(halves, torch.device("cuda"))

@@ -1,4 +1,4 @@
-"""The bytes of a training, counted on tensors without memory, and its hours, from one measured step."""
+"""Estimates the bytes of a training, on tensors without memory, and its hours, from one measured step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from reason.training.precision import dtypes
 
 @dataclass(frozen=True)
 class Memory:
-    """Estimated bytes of a training, by their content."""
+    """Estimated bytes of a training, by content."""
 
     weights: int  # parameters and buffers
     gradients: int
@@ -40,14 +40,14 @@ class Memory:
 
     @property
     def total(self) -> int:
-        """The sum of all parts."""
+        """Return the sum of all parts."""
         return sum(vars(self).values())
 
 
 class LiveBytes(TorchDispatchMode):
-    """Bytes of the tensors that are made within the block: alive, and at their peak.
+    """Counts bytes of the tensors that are made within the block: alive now, and at the peak.
 
-    Storages are counted, so views cost nothing; a kernel's own temporaries are not counted.
+    Storages are counted, so views cost nothing; temporaries inside kernels are not counted.
     """
 
     def __init__(self) -> None:
@@ -78,9 +78,9 @@ class LiveBytes(TorchDispatchMode):
 
 @contextlib.contextmanager
 def fake_model(config: Config, shape: Shape, computed: Dtypes, device: str) -> Iterator[Reasoner]:
-    """A config's model on fake tensors, which have a shape and no memory; so is all that is made within the block.
+    """Yield a config's model on fake tensors, which have no memory; tensors made in the block are also fake.
 
-    For a GPU it stands in float16, whose attention is the fused kernel, for bfloat16 too: as many bytes.
+    For a GPU, float16 also represents bfloat16: it has as many bytes, and its attention is the fused kernel.
     """
     if device != "cpu":
         states, products = (torch.float16 if dtype == torch.bfloat16 else dtype for dtype in computed)
@@ -95,7 +95,7 @@ def estimate_memory(config: Config, shape: Shape, computed: Dtypes, device: str)
     """Estimate the memory of an optimizer step by running its supervision steps on fake tensors.
 
     Weights, moments and averages are float32; torch.compile usually needs less. Not counted: the allocator's rounding,
-    CUDA's own context (0.3 to 0.6 GB), the puzzle set (two bytes a cell). One or two supervision steps run forward and
+    the context of CUDA (0.3 to 0.6 GB), the puzzle set (two bytes a cell). One or two supervision steps run forward and
     backward in eager mode, at the real batch size, with the largest possible T.
     """
     rollout = config.rollout
