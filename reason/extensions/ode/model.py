@@ -32,7 +32,7 @@ class OdeConfig(RecursiveConfig):
     equation: Readable[Literal["impulse", "averaged"]] = Field(
         "impulse",
         description="impulse: z_H changes once per cycle (CMM eq. 16); averaged: z_H changes together with z_L, at "
-        "1/N_L of its own speed (eq. 19)",
+        "1/N_L of its speed (eq. 19)",
     )
     noise: Readable[Literal["none", "additive", "multiplicative"]] = Field(  # type: ignore[assignment]
         "none", description="normal noise after every call in training (CMM's NSDE); multiplicative: noise times F(z)"
@@ -74,7 +74,7 @@ class OdeModel(RecursiveModel):
     config: OdeConfig
 
     def __init__(self, config: RecursiveConfig, shape: Shape, dtype: torch.dtype = torch.float32):
-        """Accept a config of the core too: the settings of this extension then have no effect."""
+        """Convert a config of the core, for which the settings of this extension have no effect."""
         super().__init__(OdeConfig(**config.model_dump()), shape, dtype)
         if self.config.integrated:
             self.update, self.noisy_update = (integrated_update(self.config, noisy) for noisy in (False, True))
