@@ -1,4 +1,4 @@
-"""Checkpoints and command lines of the original HRM and TRM code."""
+"""Reads checkpoints and command lines of the original HRM and TRM code."""
 
 from collections.abc import Sequence
 

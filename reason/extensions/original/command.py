@@ -1,4 +1,4 @@
-"""reason import-weights: an HRM or TRM checkpoint → a run that evaluates."""
+"""reason import-weights: converts an HRM or TRM checkpoint to a run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ type. Any other setting has the authors' default, and the command prints it. The
 if its initial states are float32."""
 
 _TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-SETTINGS = 1_000_000  # bytes of all_config.yaml, at most
+SETTINGS = 1_000_000  # maximum bytes of all_config.yaml
 
 
 def main(argv: list[str]) -> int:
@@ -74,12 +74,12 @@ def main(argv: list[str]) -> int:
         config = override(_config(section, stated, directory, weights), pairs)
         learned = ours.get("puzzle_embedding.weight") if section["puzzle_emb_len"] else None
         if metadata:
-            found = shape_of(metadata)
-            if (found.seq_len, found.vocab_size) != (shape.seq_len, shape.vocab_size):
+            of_set = shape_of(metadata)
+            if (of_set.seq_len, of_set.vocab_size) != (shape.seq_len, shape.vocab_size):
                 raise ConfigError(
-                    f"the weights are for {shape}, {directory} has {found}; name the set of their training: data=DIR"
+                    f"the weights are for {shape}, {directory} has {of_set}; type the set of their training: data=DIR"
                 )
-            shape = found
+            shape = of_set
         if learned is not None and len(learned) != shape.num_puzzle_identifiers:  # as TRM's code does
             ours["puzzle_embedding.weight"] = learned.mean(0).repeat(shape.num_puzzle_identifiers, 1)
         model = cast(RecursiveModel, build_model(config.model, shape))
@@ -96,19 +96,19 @@ def main(argv: list[str]) -> int:
     states = ", a single z" if model.config.states == 1 else ""
     print(f"{run}: {kind}{states}, {model.parameter_count():,} parameters, {shape}; {config.training.precision}")
     if taken:
-        print(f"weights taken from {taken}")
+        print(f"weights from {taken}")
     count = shape.num_puzzle_identifiers
     if learned is not None and len(learned) != count:
         print(
-            f"left out: the embeddings of {len(learned):,} puzzle identifiers; each of the {count:,} of {directory} "
+            f"ignored: the embeddings of {len(learned):,} puzzle identifiers; each of the {count:,} of {directory} "
             "has their mean, so train on"
         )
     elif count > 1 and section["puzzle_emb_len"]:
         known = f"only their number agrees with {directory}" if directory else "evaluate on the set of its training"
-        print(f"not known: which puzzles the {count} identifiers are, since a checkpoint has no names of them; {known}")
+        print(f"the checkpoint does not say which puzzles its {count} identifiers belong to; {known}")
     open_questions = [setting for name, setting in assumed.items() if f"model.{name}" not in pairs]
     if open_questions:
-        print(f"assumed, since neither the file nor you said: {', '.join(open_questions)}")
+        print(f"assumed, since neither the file nor the command states it: {', '.join(open_questions)}")
     data, few = f"data={directory or 'DIR'}", "evaluation.limit=20 steps=16"
     evaluated = quoted(run) if directory else f"{quoted(run)} {data}"
     print(typed(f"next: python evaluate.py {evaluated} {few}, then without the limits"))
@@ -122,7 +122,7 @@ def main(argv: list[str]) -> int:
 
 
 def _config(section: dict[str, Any], stated: dict[str, Any], directory: str | None, weights: dict[str, Tensor]) -> Any:
-    """Build the tree of a whole config around the inferred model section."""
+    """Build the tree of a config around the inferred model section."""
     tree = Config(name="imported").model_dump() | {"model": section}
     tree["data"]["directory"], tree["ema"]["decay"] = directory, None
     tree["rollout"]["supervision_steps"] = int(stated.get("halt_max_steps", 16))
@@ -137,14 +137,14 @@ def _config(section: dict[str, Any], stated: dict[str, Any], directory: str | No
 
 
 def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
-    """Return the tensors of a weights file by name, the authors' config in it or beside it, and the source.
+    """Return the tensors of a weights file by name, the authors' config in it or in its folder, and the source.
 
     Raises:
         ConfigError: the file is missing or not a plain set of tensors.
     """
     if not file.is_file():
         files = ", ".join(sorted(path.name for path in file.glob("*"))[:9]) or "it is empty"
-        there = f"{file} is a folder; name a file of it: {files}" if file.is_dir() else f"no file {file}"
+        there = f"{file} is a folder; type a file of it: {files}" if file.is_dir() else f"no file {file}"
         raise ConfigError(f"no weights file is named: {there}")
     stated: dict[str, Any] = {}
     for sibling in (file.parent / "config.json", file.parent / "all_config.yaml"):  # JSON is YAML
@@ -153,14 +153,14 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
                 stated |= _architecture(yaml.safe_load(read_text(sibling, SETTINGS)))
             except yaml.MarkedYAMLError as error:
                 line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-                raise ConfigError(f"{sibling}{line}: {error.problem}; mend it, or remove it") from None
+                raise ConfigError(f"{sibling}{line}: {error.problem}; correct it, or remove it") from None
     try:
         with warnings.catch_warnings(action="ignore"):  # of the pickle protocol, before the refusal
             loaded = load_file(file) if file.suffix == ".safetensors" else _load(file)
     except Exception as error:  # a torn file makes torch and zipfile raise almost anything
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        if isinstance(error, pickle.UnpicklingError):  # torch's words advise to unpickle it anyhow
-            reason = "it holds more than names and values"
+        if isinstance(error, pickle.UnpicklingError):  # torch's message advises to unpickle it anyway
+            reason = "it contains more than names and values"
         raise ConfigError(
             f"{file} ({file.stat().st_size:,} bytes) cannot be read ({reason}); copy it again, a pointer by `git lfs "
             "pull`, or save the tensors: torch.save(model.state_dict(), FILE)"
@@ -175,7 +175,7 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
     taken = next((key for key in ("ema", "model", "state_dict", *alone) if key in held), None)
     if taken is None:
         raise ConfigError(
-            f"{file} holds {', '.join(map(repr, held)) or 'no state_dict, names to tensors'}; save only the weights "
+            f"{file} contains {', '.join(map(repr, held)) or 'no state_dict, names to tensors'}; save only the weights "
             "of one model: torch.save(model.state_dict(), FILE)"
         )
     rest = [key for key in held if key != taken]
@@ -184,7 +184,7 @@ def read_weights(file: Path) -> tuple[dict[str, Tensor], dict[str, Any], str]:
 
 
 class _Foreign:
-    """In place of an object of the authors' code, such as EqR's carry: it keeps nothing and runs nothing."""
+    """Replaces objects of the authors' code, such as EqR's carry; it stores nothing and executes nothing."""
 
     def __init__(self, *state: Any) -> None:
         pass
@@ -208,7 +208,7 @@ def _named_tensors(value: Any) -> bool:
 
 
 def _architecture(tree: Any) -> dict[str, Any]:
-    """Return the authors' settings: the `arch` section of their all_config.yaml, or a config that is one by itself."""
+    """Return the authors' settings: the `arch` section of their all_config.yaml, or a config without sections."""
     arch = tree.get("arch", tree) if isinstance(tree, dict) else None
     if not isinstance(arch, dict):
         return {}

@@ -1,4 +1,4 @@
-"""HRM's and TRM's checkpoints: weight names, and the config implied by weight shapes."""
+"""Reads HRM's and TRM's checkpoints: weight names, and the config implied by weight shapes."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ RMS_EPS = 1e-5
 
 
 def from_original(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the original state_dict (with whatever prefixes of wrappers) under our names, in float32.
+    """Return the original state_dict (with any prefixes of wrappers) under our names, in float32.
 
     Raises:
-        ConfigError: a name that neither model has, or a number that is not finite.
+        ConfigError: neither model has a name, or a number is not finite.
     """
     ours = {}
     for name, value in weights.items():
@@ -54,28 +54,28 @@ def from_original(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if _TRANSIENT.fullmatch(bare):
             continue
         if bare in WHOLE:
-            own = WHOLE[bare]
+            name_here = WHOLE[bare]
         elif layer is not None and layer[3] in LAYERS:
-            own = f"{STACKS[layer[1]]}.blocks.{layer[2]}.{LAYERS[layer[3]]}.weight"
+            name_here = f"{STACKS[layer[1]]}.blocks.{layer[2]}.{LAYERS[layer[3]]}.weight"
         else:
             raise ConfigError(f"weight {name} belongs to neither HRM nor TRM; is this one of their checkpoints?")
-        ours[own] = value.float()
-        if not ours[own].isfinite().all():
-            raise ConfigError(f"weight {name} holds a number that is infinite or NaN; copy the file again")
+        ours[name_here] = value.float()
+        if not ours[name_here].isfinite().all():
+            raise ConfigError(f"weight {name} contains infinity or NaN; copy the file again")
     return ours
 
 
 def inferred(
     weights: Mapping[str, Tensor], cells: int | None, stated: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Shape, dict[str, str]]:
-    """Return the model section and shape that weights (our names) imply; `stated` is the authors' own config, if known.
+    """Return the model section and shape that weights (our names) imply; `stated` is the authors' config, if known.
 
-    Returns the section as a tree, the shape, and the settings that neither shapes nor `stated` decide and
-    that are therefore the authors' defaults, by our name.
+    Returns the section as a tree, the shape, and the settings that neither shapes nor `stated` determine, with the
+    authors' defaults, by our name.
 
     Raises:
-        ConfigError: the number of cells is decided nowhere, or what is stated cannot be.
-        KeyError, IndexError, ValueError: a weight or a setting is not what it is in their checkpoints.
+        ConfigError: the number of cells is unknown, or a stated value is not supported.
+        KeyError, IndexError, ValueError: a weight or a setting differs from those of their checkpoints.
     """
     assumed: dict[str, str] = {}
 
@@ -88,9 +88,9 @@ def inferred(
     vocabulary, width = weights["tokens.weight"].shape
     mixer = "mlp" if "f_l.blocks.0.mixer.down.weight" in weights else "attention"
     if (asked := stated.get("pos_encodings", "rope")) not in ("rope", "learned", "none"):
-        raise ConfigError(f"pos_encodings={asked} of the checkpoint is not here; rope, learned and none are")
+        raise ConfigError(f"the checkpoint has pos_encodings={asked}; supported: rope, learned, none")
     positions = "rotary" if mixer == "attention" and asked != "none" else "none"
-    length = None  # positions of the sequence, prefix and cells, if a weight shows them
+    length = None  # positions of prefix and cells, if a weight has them
     if mixer == "mlp":
         length = weights["f_l.blocks.0.mixer.down.weight"].shape[0]
     if "positions.weight" in weights:
@@ -98,22 +98,22 @@ def inferred(
     cells = cells or (int(stated["seq_len"]) if "seq_len" in stated else None)
     learned = weights["puzzle_embedding.weight"].shape[1] if "puzzle_embedding.weight" in weights else 0
     if learned not in (0, width):
-        raise ConfigError(f"puzzle_emb_ndim={learned} is not here; {width} is, the hidden_size, or 0")
+        raise ConfigError(f"the checkpoint has puzzle_emb_ndim={learned}; supported: {width}, the hidden_size, and 0")
     if learned and length and cells:
         prefix = length - cells
-    else:  # a stated 0 is as many as the embedding fills: one
+    else:  # 0 means as many as the embedding needs: one
         prefix = (int(stated.get("puzzle_emb_len", 1)) if hrm else known("puzzle_emb_len", 16)) or 1 if learned else 0
-    open_question = positions == "learned" and not hrm and "puzzle_emb_len" not in stated  # a prefix of any length fits
+    open_question = positions == "learned" and not hrm and "puzzle_emb_len" not in stated  # any prefix is possible
     cells = cells or (0 if open_question and learned else (length or 0) - prefix)
     if cells < 1 or prefix < (learned > 0):
         raise ConfigError(
-            f"the weights are for {length or 'any number of'} positions, a prefix and the cells, and do not tell "
-            f"how many are cells, or the set has more; type data={stated.get('data', 'DIR')}, the set of their "
+            f"the weights are for {length or 'any number of'} positions of prefix and cells, and the number of "
+            f"cells is unknown, or the set has more; type data={stated.get('data', 'DIR')}, the set of their "
             "training, or cells=81 model.puzzle_emb_len=16"
         )
     if float(stated.get("rms_norm_eps", RMS_EPS)) != RMS_EPS:
         raise ConfigError(f"the checkpoint states rms_norm_eps={stated['rms_norm_eps']}; only {RMS_EPS:g} is supported")
-    drawn = "initial_l" not in weights  # EqR: starts are random, and a call moves the state by a share
+    drawn = "initial_l" not in weights  # EqR: initial states are random, and a call adds a fraction of the update
     if drawn and "lambda_" not in stated:
         assumed["dt"] = "lambda_=0.95"
     section = {
@@ -139,7 +139,7 @@ def inferred(
 
 
 def _expansion(weights: Mapping[str, Tensor], stated: Any) -> float:
-    """Return an expansion that gives all inner widths: the stated one, the authors' 4, or the smallest that fits."""
+    """Return an expansion that gives all inner widths: the stated one, the authors' 4, or the smallest possible one."""
     gate_name = re.compile(r"f_l\.blocks\.0\..*down\.weight")
     gates = {name: tuple(weight.shape) for name, weight in weights.items() if gate_name.fullmatch(name)}
     for candidate in (float(stated or 4), 4.0, *(n / 8 for n in range(1, 129))):
@@ -149,30 +149,30 @@ def _expansion(weights: Mapping[str, Tensor], stated: Any) -> float:
 
 
 def original_name(name: str) -> str:
-    """Return the authors' name of a weight of ours."""
-    whole = {own: theirs for theirs, own in WHOLE.items()}
+    """Return the authors' name of one of our weights."""
+    whole = {ours: theirs for theirs, ours in WHOLE.items()}
     if name in whole:
         return whole[name]
-    for theirs, own in (STACKS | LAYERS).items():
-        name = re.sub(rf"(^|\.){re.escape(own)}\.", rf"\1{theirs}.", name)
+    for theirs, ours in (STACKS | LAYERS).items():
+        name = re.sub(rf"(^|\.){re.escape(ours)}\.", rf"\1{theirs}.", name)
     return name.replace(".blocks.", ".layers.")
 
 
 def refuse_contradiction(stated: Mapping[str, Any], section: Mapping[str, Any]) -> None:
-    """Raises ConfigError if the config of a checkpoint states other sizes than its weights have."""
+    """Raise ConfigError if the config of a checkpoint states other sizes than those of its weights."""
     has = {"hidden_size": section["hidden_size"], "L_layers": section["num_layers"], "expansion": section["expansion"]}
     faults = [
         f"{key}={stated[key]}, the weights have {of}" for key, of in has.items() if float(stated.get(key, of)) != of
     ]
     if faults:
         raise ConfigError(
-            f"the config with the weights states {'; '.join(faults)}; put the config of this checkpoint beside it "
+            f"the config with the weights states {'; '.join(faults)}; replace it by the config of this checkpoint "
             "(all_config.yaml), or remove it"
         )
 
 
 def load_original(model: RecursiveModel, weights: Mapping[str, Tensor]) -> None:
-    """Load weights (our names) into the model; RuntimeError if one is missing, unexpected or of another shape."""
+    """Load weights (our names) into the model; RuntimeError if one is missing, unexpected or has another shape."""
     weights = dict(weights)
     if model.config.initial == "random":
         weights |= {name: torch.zeros(model.config.hidden_size) for name in ("initial_h", "initial_l")}

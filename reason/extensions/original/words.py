@@ -1,7 +1,6 @@
-"""Command lines of the original HRM and TRM code, translated to those of this package.
+"""Translates command lines of the original HRM and TRM code to those of this package.
 
-Typed settings override the defaults of their config files. The answer names a preset and the settings that differ from
-it.
+Typed settings override the defaults of their config files. The result is a preset and the settings that differ from it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ SAME = {
     "ema_rate": ("ema.decay", "0.999", "0.999"),
     "seed": ("seed", "0", "0"),
 }
-VALUES = {  # their setting and value, the latter in small letters: ours
+VALUES = {  # their setting and value (lower case): ours
     ("arch.pos_encodings", "rope"): "model.positions=rotary",
     ("arch.pos_encodings", "learned"): "model.positions=learned",
     ("arch.pos_encodings", "none"): "model.positions=none",
@@ -64,7 +63,7 @@ BOTH = {  # further defaults
 EQUAL = {"arch.puzzle_emb_ndim": "arch.hidden_size", "arch.H_layers": "arch.L_layers"}  # one setting here
 DATA = "data/arc-aug-1000"
 TRM, HRM = ("trm", "trm_singlez"), ("hrm", "hrm_v1")  # of arch=…
-OF_TRM = {  # settings that only its code has; HRM's README types no arch=
+OF_TRM = {  # settings of HRM's code only, whose README has no arch=
     "data_paths", "data_paths_test", "evaluators", "ema", "ema_rate", "load_checkpoint", "freeze_weights",
     "min_eval_interval", "arch.mlp_t", "arch.puzzle_emb_len", "arch.no_ACT_continue",
 }  # fmt: skip
@@ -72,7 +71,7 @@ READ = {
     "arch", "data", "run", "data_path", "data_paths", "run_name", "checkpoint_path", "epochs", "beta1", "beta2", "ema",
     "load_checkpoint",
 }  # fmt: skip
-LEFT = {  # they have no counterpart, or are not needed
+LEFT = {  # without a counterpart, or not needed
     "data_paths_test", "evaluators", "freeze_weights", "min_eval_interval", "project_name", "eval_save_outputs",
     "eval_interval", "checkpoint_every_eval",
 }  # fmt: skip
@@ -81,7 +80,7 @@ PUZZLES = 1000  # of their Sudoku and maze sets
 
 
 def answer(words: Sequence[str]) -> str | None:
-    """Translate a command line of the original code into one of this project; None for any other."""
+    """Translate a command line of the original code to one of this project; None for other command lines."""
     script = next((n for n, word in enumerate(words) if Path(word).name == "pretrain.py"), -1)
     before, words = words[: script + 1], words[script + 1 :]
     typed = {key.lstrip("+"): value for key, _, value in (word.partition("=") for word in words if "=" in word)}
@@ -94,23 +93,23 @@ def answer(words: Sequence[str]) -> str | None:
     processes = count[1] if count else os.environ.get("LOCAL_WORLD_SIZE")
     if processes:
         line = line.replace("python train.py", f"torchrun --nproc-per-node {processes} train.py")
-    said = f" ({'; '.join(notes)})" if notes else ""
-    return f"these are settings of the original HRM and TRM code; type: {line}{said}"
+    remarks = f" ({'; '.join(notes)})" if notes else ""
+    return f"these are settings of the original HRM and TRM code; type: {line}{remarks}"
 
 
 def spelled(typed: dict[str, str], named: str | None = None, script: bool = False) -> tuple[str, list[str]]:
     """Return a command line of this package for settings of the original code, and remarks on the rest.
 
-    named: a preset of ours that was typed: what it sets takes the place of the authors' defaults. script: `pretrain.py`
-    was typed. Epochs become optimizer steps as in their code: epochs · groups · mean examples of a puzzle / batch.
+    named: a typed preset of ours, whose settings replace the authors' defaults. script: `pretrain.py` was typed. Epochs
+    become optimizer steps as in their code: epochs · groups · mean examples of a puzzle / batch.
 
     Raises:
-        ConfigError: a network that is not here, or a value that is not a number.
+        ConfigError: the network is not supported, or a value is not a number.
     """
     hrms = "data_path" in typed or (script and not OF_TRM & typed.keys())
     arch = typed.get("arch", "hrm_v1" if hrms else "trm")
     if arch not in TRM + HRM:
-        raise ConfigError(f"arch={arch} of the original code is not here; of arch=…, {', '.join(TRM + HRM)} are")
+        raise ConfigError(f"arch={arch} is not supported; choose from {', '.join(TRM + HRM)}")
     notes = []
     if not {"arch", "data_path", "data_paths"} & typed.keys() and named is None:
         notes.append(f"read as arch={arch}; the other code's default is arch={'trm' if hrms else 'hrm_v1'}")
@@ -133,16 +132,16 @@ def spelled(typed: dict[str, str], named: str | None = None, script: bool = Fals
             examples, counted = PUZZLES, f"{PUZZLES:,} puzzles"
             if puzzle == "arc":  # 100,000 epochs, as the preset states
                 examples, counted = config.drawn / 100_000, "only the 800 tasks of ARC-AGI-1"
-            notes.append(f"{', '.join(folders)} is not there: the steps are counted for {counted}")
+            notes.append(f"{', '.join(folders)} does not exist: the steps are computed for {counted}")
         batch = max(1.0, _number(theirs, "global_batch_size", config.training.batch_size))
         ours["training.steps"] = str(max(1, int(_number(theirs, "epochs") * examples / batch)))
     if len(folders) > 1:
         notes.append("the sets give batches in turn")
 
     known = leaves(config.model_dump())
-    own = {key: value for key, value in typed.items() if key in known and key not in SAME}  # typed in our words
-    changed = changes_between(config, override(config, ours | own))
-    shown = [f"{key}={value}" for key, value in (ours | own).items() if key in changed]
+    native = {key: value for key, value in typed.items() if key in known and key not in SAME}  # settings of ours
+    changed = changes_between(config, override(config, ours | native))
+    shown = [f"{key}={value}" for key, value in (ours | native).items() if key in changed]
     data = [f"data={','.join(folders)}"] if named is None or {"data", "data_path", "data_paths"} & typed.keys() else []
     run = typed.get("run", typed.get("checkpoint_path", f"runs/{typed['run_name']}" if "run_name" in typed else None))
     line = [chosen, *data, *shown, *([f"run={run}"] if run else [])]
@@ -153,24 +152,24 @@ def spelled(typed: dict[str, str], named: str | None = None, script: bool = Fals
     if left := [
         f"{key}={value}"
         for key, value in theirs.items()
-        if key not in {*SAME, *READ, *own}
+        if key not in {*SAME, *READ, *native}
         and (key, value.lower()) not in VALUES
         and value != theirs.get(EQUAL.get(key, ""))
     ]:
-        notes.append(f"left out: {', '.join(left)}")
+        notes.append(f"ignored: {', '.join(left)}")
     return f"{begin}python train.py {shlex.join(line)}", notes
 
 
 def _settings(theirs: dict[str, str]) -> dict[str, str]:
-    """Translate their settings into ours, as they are typed."""
-    ours = {own: theirs[key] for key, (own, *_) in SAME.items() if key in theirs}
+    """Translate their typed settings to ours."""
+    ours = {name: theirs[key] for key, (name, *_) in SAME.items() if key in theirs}
     for (key, value), words in VALUES.items():
         if theirs.get(key, "").lower() == value:
             ours |= dict(word.split("=") for word in words.split())
     if ours.get("model.mixer") == "mlp" and ours.get("model.positions", "rotary") == "rotary":
-        ours["model.positions"] = "none"  # their layers with mlp_t make no use of rope
+        ours["model.positions"] = "none"  # their layers with mlp_t do not use rope
     if ours.get("model.puzzle_emb_len") == "0" and theirs.get("arch.puzzle_emb_ndim") != "0":
-        ours["model.puzzle_emb_len"] = "1"  # as many as the embedding fills
+        ours["model.puzzle_emb_len"] = "1"  # as many as the embedding needs
     if "lr_min_ratio" in theirs:
         cosine = _number(theirs, "lr_min_ratio") < 1
         ours["optimizer.schedule.kind"] = "cosine" if cosine else "constant"
@@ -193,7 +192,7 @@ def _number(theirs: Mapping[str, str], key: str, default: float = 0) -> float:
 
 
 def puzzle_of_folder(sets: Sequence[Metadata], folder: str) -> str:
-    """Return the puzzle of a folder (sudoku, maze, arc), by the vocabulary and cells of its sets, else by its name."""
+    """Return the puzzle of a folder (sudoku, maze, arc), by the vocabulary and cells of its sets or by its name."""
     if sets and sets[0].vocab_size == 12:
         return "arc"
     if sets and (sets[0].vocab_size, sets[0].seq_len) in ((6, 900), (11, 81)):

@@ -28,7 +28,7 @@ SAID = {  # of what was read
     "trm-singlez": "TRM (attention), a single z, ",  # every weight in bfloat16
     "hrm": "HRM, ",
     "cgar": "TRM (mlp), ",
-    "eqr": "weights taken from 'ema'",
+    "eqr": "weights from 'ema'",
 }
 
 

@@ -37,7 +37,7 @@ def imported(content, *words, run="r"):
     return output(["import-weights", "step_1", f"run={run}", "model.num_heads=2", "model.puzzle_emb_len=16", *words])
 
 
-ALIKE = "not known: which puzzles the 3 identifiers are, since a checkpoint has no names of them"
+ALIKE = "the checkpoint does not say which puzzles its 3 identifiers belong to"
 
 
 @pytest.mark.parametrize(("in_weights", "in_set"), [(3, 11), (11, 1)])
@@ -46,7 +46,7 @@ def test_other_identifiers_get_the_mean_embedding(in_weights, in_set, here):
     folder("set", "test", identifiers=map(str, range(in_set)))
     embedding, prefix = torch.randn(in_weights, 8), "_orig_mod.model.inner."
     said = imported(weights(in_weights, prefix) | {f"{prefix}puzzle_emb.weights": embedding}, "data=set")
-    assert f"left out: the embeddings of {in_weights} puzzle identifiers; each of the {in_set} of set has" in said
+    assert f"ignored: the embeddings of {in_weights} puzzle identifiers; each of the {in_set} of set has" in said
     state = load_run(Path("r"), torch.device("cpu"), read_config(Path("r/config.json"))).model.state_dict()
     assert torch.allclose(state["puzzle_embedding.weight"], embedding.mean(0).expand(in_set, 8))
     output(["evaluate", "r", "data=set", "steps=1"])
@@ -84,9 +84,9 @@ MLP = {"mixer": "mlp", "positions": "none"}
 @pytest.mark.parametrize(("text", "own", "said"), [
     ("arch: {hidden_size: 8, L_layers: 2, mlp_t: False, expansion: 4, puzzle_emb_len: 16}", {}, ""),
     ("arch: {hidden_size: 128}", {}, "hidden_size=128, the weights have 8"),
-    ("arch: {L_layers: 4}", {}, "states L_layers=4, the weights have 2; put the config of this checkpoint beside it"),
+    ("arch: {L_layers: 4}", {}, "states L_layers=4, the weights have 2; replace it by the config of this checkpoint"),
     ("arch: {expansion: 2}", {"hidden_size": 256}, "expansion=2, the weights have 4"),
-    ("arch: {pos_encodings: alibi}", {}, "pos_encodings=alibi of the checkpoint is not here; rope, learned and none"),
+    ("arch: {pos_encodings: alibi}", {}, "the checkpoint has pos_encodings=alibi; supported: rope, learned, none"),
     ("arch: {rms_norm_eps: 0.1}", {}, "states rms_norm_eps=0.1; only 1e-05 is supported"),
     ("arch:\n  a: [", {}, "all_config.yaml, line 2: "),
     ("arch: !!python/object/apply:os.getcwd []", {}, "all_config.yaml, line 1: could not determine a constructor"),
@@ -101,7 +101,7 @@ def test_a_config_that_is_not_of_the_checkpoint_is_refused(text, own, said, here
         refusal(words, said)
     else:
         output([*words, "model.num_heads=2"], "next: ")
-    refusal(["import-weights", "."], "is a folder; name a file of it: all_config.yaml")
+    refusal(["import-weights", "."], "is a folder; type a file of it: all_config.yaml")
 
 
 class Touching:
@@ -118,19 +118,19 @@ INNER, FAR = "L_level.layers.0.mlp.down_proj.weight", "L_level.layers.1000000.ml
     (b"", [], "step_1 (0 bytes) cannot be read (EOFError); copy it again"),
     (b"PK\x03\x04 and no more", [], "step_1 (16 bytes) cannot be read ("),
     (b"version https://git-lfs.github.com/spec/v1", [], "; copy it again, a pointer by `git lfs pull`, or save"),
-    ({"model": weights(), "args": Touching()}, [], "it holds more than names and values"),
-    ({"args": argparse.Namespace(lr=1)}, [], "step_1 holds no state_dict, names to tensors"),
-    ({"a": weights(), "b": weights()}, [], "step_1 holds 'a', 'b'; save only the weights of one model"),
+    ({"model": weights(), "args": Touching()}, [], "it contains more than names and values"),
+    ({"args": argparse.Namespace(lr=1)}, [], "step_1 contains no state_dict, names to tensors"),
+    ({"a": weights(), "b": weights()}, [], "step_1 contains 'a', 'b'; save only the weights of one model"),
     ({"somebody.else": torch.zeros(2)}, [], "weight somebody.else belongs to neither HRM nor TRM"),
     (weights() | {FAR: torch.zeros(8, 8)}, [], 'Missing key(s) in state_dict: "f_l.blocks.2.attention.qkv.'),
-    (weights() | {"q_head.weight": torch.full((2, 8), float("nan"))}, [], "weight q_head.weight holds a number that"),
+    (weights() | {"q_head.weight": torch.full((2, 8), float("nan"))}, [], "q_head.weight contains infinity or NaN"),
     (weights() | {"lm_head.weight": torch.zeros(8, 6)}, [], "size mismatch for head.weight: copying a param with"),
     (weights() | {INNER: torch.zeros(96, 8)}, [], "(96, 8)}, (width, inner width); are they transposed?"),
-    (weights(**MLP), ["data=nine"], "for 32 positions, a prefix and the cells, and do not tell how many are cells"),
+    (weights(**MLP), ["data=nine"], "for 32 positions of prefix and cells, and the number of cells is unknown"),
     (weights(), ["data=seven", "model.num_heads=2"], "the weights are for 16 cells, 6 tokens"),
-    (weights(positions="learned"), [], "for 32 positions, a prefix and the cells, and do not tell how many are cells"),
-    (weights(), [], "do not tell how many are cells, or the set has more; type data=data/theirs, the set of their"),
-    (weights() | {"puzzle_emb.weights": torch.zeros(1, 16)}, [], "puzzle_emb_ndim=16 is not here; 8 is"),
+    (weights(positions="learned"), [], "for 32 positions of prefix and cells, and the number of cells is unknown"),
+    (weights(), [], "and the number of cells is unknown, or the set has more; type data=data/theirs, the set of their"),
+    (weights() | {"puzzle_emb.weights": torch.zeros(1, 16)}, [], "puzzle_emb_ndim=16; supported: 8"),
 ], ids=range(16))  # fmt: skip
 def test_what_is_no_checkpoint_is_told_apart_and_not_unpickled(content, words, said, here):
     folder("nine", "test", cells=81)
@@ -140,7 +140,7 @@ def test_what_is_no_checkpoint_is_told_apart_and_not_unpickled(content, words, s
         Path("step_1").write_bytes(content)
     else:
         torch.save(content, "step_1")
-    own = words or ([] if "how many are cells" in said else ["cells=16", "model.num_heads=2"])
+    own = words or ([] if "cells is unknown" in said else ["cells=16", "model.num_heads=2"])
     (_,) = refusal(["import-weights", "step_1", "run=r", *own], said).splitlines()
     assert {path.name for path in here.iterdir()} == {"nine", "seven", "all_config.yaml", "step_1"}
 
@@ -152,7 +152,7 @@ def test_files_and_words_of_the_original_lead_to_the_import(here):
         refusal(words, "no run at step_1: step_1/config.json is missing; of a checkpoint of HRM or TRM, `reason imp")
     refusal(["train", "sudoku-4x4", "data=set", "init_from=step_1"], "`reason import-weights step_1` makes one")
     words = ["import-weights", "step_1", "run=r", "data=set", "model.num_heads=2"]
-    said = output(words, "weights taken from 'model', not from 'ema_he")
+    said = output(words, "weights from 'model', not from 'ema_he")
     refusal(
         ["import-weights", "step_1", "run=r"],
         "r already holds a run: type --resume to continue it, or another run=DIR",

@@ -128,13 +128,13 @@ def test_the_folder_tells_the_puzzle_and_the_steps(folder, made, chosen, steps, 
 
 
 @pytest.mark.parametrize(("typed", "said"), [
-    (f"{OF_A_SET} evaluators=[] arch.puzzle_emb_ndim=8 lr=1", "left out: evaluators=[], arch.puzzle_emb_ndim=8"),
+    (f"{OF_A_SET} evaluators=[] arch.puzzle_emb_ndim=8 lr=1", "ignored: evaluators=[], arch.puzzle_emb_ndim=8"),
     (f"{OF_A_SET} arch.puzzle_emb_ndim=256 arch.hidden_size=256", ""),
-    (f"{OF_A_SET} arch=hrm arch.L_layers=2", "left out: arch.H_layers=4"),
+    (f"{OF_A_SET} arch=hrm arch.L_layers=2", "ignored: arch.H_layers=4"),
     (f"{OF_A_SET} arch=hrm arch.L_layers=2 arch.H_layers=2", ""),
-    ("data_paths=[data/mine]", "data/mine is not there: the steps are counted for 1,000 puzzles"),
+    ("data_paths=[data/mine]", "data/mine does not exist: the steps are computed for 1,000 puzzles"),
     ("pretrain.py", (
-        f"read as arch=hrm_v1; the other code's default is arch=trm; {ARC} is not there: the steps are counted for "
+        f"read as arch=hrm_v1; the other code's default is arch=trm; {ARC} does not exist: the steps are computed for "
         "only the 800 tasks of ARC-AGI-1"
     )),
 ])  # fmt: skip
@@ -144,7 +144,7 @@ def test_what_has_no_word_is_said(typed, said, here):
 
 
 @pytest.mark.parametrize(("typed", "said"), [
-    ("arch=transformers_baseline lr=1e-4", "arch=transformers_baseline of the original code is not here; of"),
+    ("arch=transformers_baseline lr=1e-4", "arch=transformers_baseline is not supported; choose from"),
     ("arch=trm global_batch_size=abc", "global_batch_size=abc of the original code is not a number; type one"),
     ("arch=trm epochs=inf", "epochs=inf of the original code is not a number"),
     ("arch=trm global_batch_size=0", "training.batch_size=0: input should be greater than or equal to 1"),
