@@ -1,4 +1,4 @@
-"""A run in one file, with which a training continues on another machine."""
+"""Packs a run into one file, by which a training continues on another machine."""
 
 from reason.plugins import COMMANDS, Command
 

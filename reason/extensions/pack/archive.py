@@ -1,6 +1,6 @@
-"""reason pack: one file that carries a run elsewhere, with its config, its newest checkpoint and its metrics.
+"""reason pack: packs a run's config, newest checkpoint and metrics into one file.
 
-A gzipped tar of a run's own files. gzip's CRC covers all of them, and the checkpoint's manifest its own.
+The file is a gzipped tar. gzip's CRC covers all files, and the checkpoint's manifest those of the checkpoint.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def main(argv: list[str]) -> int:
     if not is_archive(out):
         raise ConfigError(f"{out}: an archive ends in {PACKED}")
     if (newest := next(readable(run), None)) is None:
-        raise ConfigError(f"{run} holds no checkpoint that can be read; there is nothing to resume")
-    with new_path(out, "name another file, or remove it") as packed:
+        raise ConfigError(f"{run} has no checkpoint that can be read, so it cannot be resumed")
+    with new_path(out, "type another file, or remove it") as packed:
         _pack(run, packed, newest)
     print(f"{out}: {readable_size(out.stat().st_size)}")
     best = best_checkpoint(run)
@@ -76,42 +76,38 @@ def _pack(run: Path, out: Path, checkpoint: Path) -> None:
 
 
 def unpacked(archive: Path, run: Path | None) -> Path:
-    """Return the folder that an archive is unpacked to, complete or not at all: `run`, or one of its name under runs/.
-
-    Nothing but a run's own files is taken out.
+    """Unpack an archive atomically, only the files of a run; returns the folder, `run` or one of its name in runs/.
 
     Raises:
-        ConfigError: the archive is missing, torn, changed or no run's; the folder is there already; or torchrun has
-            started this process.
+        ConfigError: the archive is missing, incomplete, modified or not of a run; the folder exists already; or
+            torchrun has started this process.
     """
     run = run or ROOT / archive.name.removesuffix(PACKED)
     if int(os.environ.get("RANK", "0")):
-        raise ConfigError(f"unpack {archive} before torchrun: tar xzf {archive} in a folder of its own")
+        raise ConfigError(f"unpack {archive} before torchrun: tar xzf {archive} in an empty folder")
     if not archive.is_file():
         raise ConfigError(f"no archive at {archive}; `reason pack RUN` makes one")
-    with new_path(run, f"continue with run={run}, or name run=DIR") as scratch:
+    with new_path(run, f"continue with run={run}, or type run=DIR") as scratch:
         try:
             with tarfile.open(archive, mode="r:gz") as packed:
                 for member in packed:
                     if not MEMBER.fullmatch(member.name) or not member.isreg() or member.issparse():
-                        raise ConfigError(
-                            f"{archive} is not the archive of a run: it holds {member.name}; make one: reason pack RUN"
-                        )
+                        raise ConfigError(f"{archive} is not from `reason pack`: it has {member.name}")
                     source, target = packed.extractfile(member), scratch / member.name
                     assert source is not None, "a regular file"
                     target.parent.mkdir(parents=True, exist_ok=True)
                     with target.open("wb") as file:  # not `extract`, whose filters came with Python 3.11.4
                         shutil.copyfileobj(source, file)
                 assert packed.fileobj is not None
-                while packed.fileobj.read(1 << 20):  # to the end, which holds gzip's CRC
+                while packed.fileobj.read(1 << 20):  # to the end, for gzip's CRC
                     pass
         except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise ConfigError(f"{archive} is torn ({error}); copy it again, or pack the run anew") from None
+            raise ConfigError(f"{archive} is incomplete ({error}); copy it again, or pack the run again") from None
         try:
             read_record(scratch)
         except ConfigError as error:
             raise ConfigError(str(error).replace(str(scratch), str(archive))) from None
-        faults = [torn(saved) for saved in checkpoints(scratch)] or ["none is in it"]
+        faults = [torn(saved) for saved in checkpoints(scratch)] or ["there is none"]
         if None not in faults:
-            raise ConfigError(f"{archive} holds no checkpoint to resume from ({faults[-1]}); pack the run anew")
+            raise ConfigError(f"{archive} has no checkpoint to resume from ({faults[-1]}); pack the run again")
     return run

@@ -100,12 +100,12 @@ def sparse(archive):
 FAULTS = [
     (without("config.json"), "a.tar.gz"),
     (without("weights.safetensors"), "weights.safetensors is missing"),
-    (added("evil.pkl"), "it holds evil.pkl"),
-    (added("checkpoints/../../outside/state.json"), "it holds checkpoints/../../outside/state.json"),
-    (lambda archive: write(archive, members(archive), tarfile.SYMTYPE, "config.json"), "it holds config.json"),
-    (sparse, "it holds metrics.jsonl"),
+    (added("evil.pkl"), "it has evil.pkl"),
+    (added("checkpoints/../../outside/state.json"), "it has checkpoints/../../outside/state.json"),
+    (lambda archive: write(archive, members(archive), tarfile.SYMTYPE, "config.json"), "it has config.json"),
+    (sparse, "it has metrics.jsonl"),
     (lambda archive: archive.unlink(), "no archive at a.tar.gz"),
-    *((cut(count), "copy it again, or pack the run anew") for count in (4, 1000)),
+    *((cut(count), "copy it again, or pack the run again") for count in (4, 1000)),
 ]
 
 
