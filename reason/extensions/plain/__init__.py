@@ -1,1 +1,1 @@
-"""A torch.nn.Module of a user's file, which maps tokens to logits, as a model without recursion."""
+"""A torch.nn.Module of a user's file as a model without recursion; it maps tokens to logits."""

@@ -2,7 +2,7 @@
 
     x̂ ← NAME(tokens)      z ← x̂      logits = z      (B, S, V) each
 
-So a step takes the module's answer as the state, a second step changes nothing, and training takes one step a puzzle.
+A step takes the module's answer as the state, a second step changes nothing, and training takes one step per puzzle.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PlainConfig(ModelConfig):
 
 
 class Answer(NamedTuple):
-    """A state that holds the logits (B, S, V)."""
+    """The state: the logits (B, S, V)."""
 
     z: Tensor
 
@@ -69,16 +69,16 @@ class PlainModel(Reasoner):
         return Answer(context.x)
 
     def readout(self, state: Answer, context: Context, step: int | None = None) -> Readout:
-        """Return the state, which holds the logits."""
+        """Return the state, which is the logits."""
         return Readout(state.z)
 
 
 def find(kind: str) -> bool:
-    """Enter the class of that name in an imported file, or in the program that runs, as a family."""
+    """Register the class with this name in an imported file or the running program as a family."""
     for file in (*IMPORTED.values(), sys.modules["__main__"]):
-        found = vars(file).get(kind)
-        if isinstance(found, type) and issubclass(found, nn.Module):
-            FAMILIES[kind] = Family(PlainConfig, type(kind, (PlainModel,), {"module": found}))
+        module = vars(file).get(kind)
+        if isinstance(module, type) and issubclass(module, nn.Module):
+            FAMILIES[kind] = Family(PlainConfig, type(kind, (PlainModel,), {"module": module}))
     return kind in FAMILIES
 
 
