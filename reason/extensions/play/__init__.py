@@ -1,4 +1,4 @@
-"""The page in which trained models solve puzzles in the browser."""
+"""Writes a page in which trained models solve puzzles in the browser."""
 
 from reason.plugins import COMMANDS, Command
 

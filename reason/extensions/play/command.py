@@ -1,4 +1,4 @@
-"""reason play: a page in which trained networks compute, in the browser."""
+"""reason play: writes a page in which trained networks solve puzzles in the browser."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ browser: the page needs no server and no network.
   reason play runs/mine                         also one of your runs
   reason play --output page.html --no-browser   only write the page
 
-The page holds ONNX Runtime Web {VERSION}. If the package came without it, it is fetched once from the npm registry
-(33 MB, checked, kept). One of your runs is exported first: that takes minutes, and needs the extra:
+The page contains ONNX Runtime Web {VERSION}. If the package does not include it, it is downloaded once from the npm
+registry (33 MB), checked and stored. Your run is exported first; this takes minutes and needs the extra:
 pip install 'recursive-reasoners[onnx]'."""
 
 
@@ -30,11 +30,11 @@ def main(argv: list[str]) -> int:
     parser = Parser(prog="reason play", description=PLAY)
     parser.add_argument("run", nargs="*", metavar="RUN", help="a trained run or a folder that reason export wrote")
     parser.add_argument("--output", type=Path, default=Path("play.html"), metavar="FILE", help="default play.html")
-    parser.add_argument("--runtime", type=Path, metavar="FILE", help="onnxruntime-web's npm package, fetched elsewhere")
+    parser.add_argument("--runtime", type=Path, metavar="FILE", help="file of onnxruntime-web's npm package")
     parser.add_argument("--no-browser", action="store_true", help="do not open the page")
     arguments = parser.parse_args(argv)
     if arguments.output.is_dir():
-        raise ConfigError(f"{arguments.output} is a folder; name a file: --output {arguments.output / 'play.html'}")
+        raise ConfigError(f"{arguments.output} is a folder; type a file: --output {arguments.output / 'play.html'}")
     models = _models(arguments.run)
     script, binary = runtime(KEPT if KEPT.is_dir() else kept_in(KEPT, "play"), arguments.runtime)
     page = play_page(models, script, binary)
@@ -43,12 +43,12 @@ def main(argv: list[str]) -> int:
         part.write_text(page, encoding="utf-8")
     print(f"{arguments.output}: {len(models)} models, {len(page) / 1e6:.1f} MB")
     if not arguments.no_browser and not webbrowser.open(arguments.output.resolve().as_uri()):
-        print("no browser was found; open the file")
+        print("there is no browser here; open the file")
     return 0
 
 
 def _models(names: list[str]) -> list[Model]:
-    """Return the runs that were named, before the models of the package."""
+    """Return the named runs, then the models of the package."""
     models = []
     if names:
         from reason.runs.directory import run_and_config  # torch

@@ -1,4 +1,4 @@
-"""Trained models → one HTML page in which they compute: graphs, weights and ONNX Runtime Web are part of it."""
+"""Writes trained models as one HTML page that contains graphs, weights and ONNX Runtime Web."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Model = dict[str, Any]  # JSON, but `files`: the bytes of both ONNX graphs
 
 
 def exported(run: Path, config: Config, name: str) -> Model:
-    """Return a trained run in the form of the page: its graphs, its puzzle's shape, characters and symmetries."""
+    """Return a trained run for the page: its graphs, and its puzzle's shape, characters and symmetries."""
     onnx = extension("export", "onnx")
     from reason.solve import family_of_run
 
@@ -65,20 +65,20 @@ def text_of(content: bytes) -> str:
 
 def play_page(models: Sequence[Model], script: str, binary: bytes) -> str:
     """Return the page; `script` and `binary`: see `runtime`. Models with one title are distinguished by their names."""
-    own, seen = "reason.extensions.play", Counter(model["title"] for model in models)
+    package, seen = "reason.extensions.play", Counter(model["title"] for model in models)
     told_apart = [
         model
         | {"files": {graph: text_of(gzip.compress(content, 1, mtime=0)) for graph, content in model["files"].items()}}
         | ({"title": f"{model['title']} ({model['name']})"} if seen[model["title"]] > 1 else {})
         for model in models
     ]
-    worker = "\n".join([script, part(own, "random.js", "worker.js")])
+    worker = "\n".join([script, part(package, "random.js", "worker.js")])
     return (
-        environment(own)
+        environment(package)
         .get_template("play.html")
         .render(
-            style=Markup(css()) + part("reason.report", "page.css") + part(own, "play.css"),
-            script=part("reason.report", "board.js") + part(own, "random.js", "rules.js", "thinker.js", "play.js"),
+            style=Markup(css()) + part("reason.report", "page.css") + part(package, "play.css"),
+            script=part("reason.report", "board.js") + part(package, "random.js", "rules.js", "thinker.js", "play.js"),
             runtime=text_of(binary),
             data=as_json({"models": told_apart, "worker": worker}),
         )

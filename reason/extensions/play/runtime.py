@@ -1,4 +1,4 @@
-"""ONNX Runtime Web, the WebAssembly build of its npm package, which is fetched once, checked and stored."""
+"""Downloads ONNX Runtime Web (the WebAssembly build of its npm package) once, checks and stores it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INTEGRITY = "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7Q
 ARCHIVE = f"onnxruntime-web-{VERSION}.tgz"
 SCRIPT, BINARY = "package/dist/ort.wasm.bundle.min.mjs", "package/dist/ort-wasm-simd-threaded.wasm"
 PACKAGE = f"/onnxruntime-web/-/{ARCHIVE}"
-KEPT = Path(__file__).parent / "built"  # in a wheel: what `make play` left there
+KEPT = Path(__file__).parent / "built"  # in a wheel: files from `make play`
 
 
 def address() -> str:
@@ -36,7 +36,7 @@ def fetched() -> bytes:
             package: bytes = answer.read()
     except (OSError, urllib.error.URLError, ValueError) as error:
         raise ConfigError(
-            f"{address()} cannot be read ({error}); fetch it elsewhere and name the file: --runtime {ARCHIVE}"
+            f"{address()} cannot be read ({error}); download it elsewhere and type the file: --runtime {ARCHIVE}"
         ) from None
     return package
 
@@ -46,12 +46,12 @@ def unpacked(package: bytes, source: str) -> tuple[str, bytes]:
     if base64.b64encode(hashlib.sha512(package).digest()).decode() != INTEGRITY:
         raise ConfigError(f"{source} is not onnxruntime-web {VERSION}: its SHA-512 differs")
     with tarfile.open(fileobj=io.BytesIO(package), mode="r|gz") as archive:  # 145 MB unpacked: read once
-        found = {one.name: archive.extractfile(one).read() for one in archive if one.name in (SCRIPT, BINARY)}  # type: ignore[union-attr]
-    return as_script(found[SCRIPT].decode()), gzip.compress(found[BINARY], 6, mtime=0)
+        files = {one.name: archive.extractfile(one).read() for one in archive if one.name in (SCRIPT, BINARY)}  # type: ignore[union-attr]
+    return as_script(files[SCRIPT].decode()), gzip.compress(files[BINARY], 6, mtime=0)
 
 
 def as_script(module: str) -> str:
-    """Return an ES module as a plain script that defines `ort`: a page from file:// may start no other worker."""
+    """Return an ES module as a plain script that defines `ort`; pages from file:// cannot start module workers."""
     code, _, exports = module.rpartition("export{")
     names = re.findall(r"([\w$]+) as ([\w$]+)", exports.partition("}")[0])
     listed = ",".join(f"{outside}:{inside}" for inside, outside in names if outside != "default")

@@ -1,4 +1,4 @@
-"""The package's models for the page: graphs/NAME.json holds the ONNX graphs without weights, which are in the package.
+"""The package's models for the page: graphs/NAME.json has the ONNX graphs without weights, which are in the package.
 
 python -m reason.extensions.play.shipped      export the graphs again (make graphs): needs the extra `onnx`, and minutes
 """
@@ -22,17 +22,17 @@ from reason.pretrained import FOLDER, card, pretrained_models
 
 GRAPHS = Path(__file__).parent / "graphs"
 SMALL = 64  # bytes; shorter weights stay in the graph
-Hole = tuple[int, str, bool]  # a weight's position in the rest, its name, whether it is transposed
+Hole = tuple[int, str, bool]  # position of a weight in the rest, name, whether it is transposed
 
 
 def shown() -> list[str]:
-    """Return the models of the package that the page has rules for."""
+    """Return the models of the package for whose puzzles the page has rules."""
     families = {name: card(name)["task"]["name"] for name in pretrained_models()}
     return sorted((name for name in families if families[name] in FAMILIES), key=lambda n: FAMILIES.index(families[n]))
 
 
 def shipped(name: str) -> Model:
-    """Return a model of the package in the form of the page."""
+    """Return a model of the package for the page."""
     model, weights = read_json(GRAPHS / f"{name}.json"), load_file(weights_of(name))
     files = {
         graph: filled(gzip.decompress(base64.b64decode(kept["rest"])), kept["holes"], weights)
@@ -55,14 +55,14 @@ def made_from(name: str) -> str:
 
 def cut(graph: bytes, weights: Mapping[str, np.ndarray]) -> tuple[bytes, list[Hole]]:
     """Remove the weights from an ONNX file; return the rest, and the position of each weight."""
-    found = {}
+    positions = {}
     for name, array in weights.items():
         for transposed in (True, False):
             piece = _bytes(array, transposed)
             if len(piece) >= SMALL and (at := graph.find(piece)) >= 0:
-                found[at] = at + len(piece), name, transposed
+                positions[at] = at + len(piece), name, transposed
     rest, holes, last = b"", [], 0
-    for at, (end, name, transposed) in sorted(found.items()):
+    for at, (end, name, transposed) in sorted(positions.items()):
         rest += graph[last:at]
         holes.append((len(rest), name, transposed))
         last = end
@@ -79,13 +79,13 @@ def filled(rest: bytes, holes: Sequence[Hole], weights: Mapping[str, np.ndarray]
 
 
 def _bytes(array: np.ndarray, transposed: bool) -> bytes:
-    """Return a weight as the graphs hold it."""
+    """Return a weight as stored in the graphs."""
     return (array.T if transposed else array).astype("<f4").tobytes()
 
 
 def described(name: str) -> dict[str, Any]:
     """Export a model and return the content of graphs/NAME.json."""
-    from reason.config.overrides import read_config  # torch, which the page does without
+    from reason.config.overrides import read_config  # torch, which the page does not need
 
     model = exported(FOLDER / name, read_config(FOLDER / name / "config.json"), name)
     weights, files = load_file(weights_of(name)), {}

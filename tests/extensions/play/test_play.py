@@ -90,7 +90,7 @@ def test_nothing_of_a_run_is_markup():
 
 @pytest.mark.usefixtures("few")
 def test_what_cannot_be_is_refused(tmp_path, package, monkeypatch):
-    refusal(["play", "--output", str(tmp_path)], "is a folder; name a file")
+    refusal(["play", "--output", str(tmp_path)], "is a folder; type a file")
     refusal(["play", str(tmp_path / "none"), "--no-browser"], "none")
     words = ["play", "--output", str(tmp_path / "p.html"), "--no-browser", "--runtime", str(package)]
     monkeypatch.setitem(sys.modules, "onnxscript", None)
