@@ -1,1 +1,1 @@
-"""Studies beyond accuracy: difficulty, the halting head, stopping policies, restarts, probes of the dynamics."""
+"""Studies: difficulty, the halting head, stopping policies, restarts, probes of the dynamics."""

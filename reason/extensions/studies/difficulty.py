@@ -14,7 +14,7 @@ from reason.report.chart import Chart, by_step, curves_by_step
 from reason.report.palette import styled
 from reason.report.section import Results, Section, Table, interval, share
 
-Bins = tuple[str, list[str], np.ndarray]  # what is counted, names of the bins, the bin of every puzzle (N,)
+Bins = tuple[str, list[str], np.ndarray]  # name of the measure, names of the bins, the bin of every puzzle (N,)
 KEYS = ("exact", "valid")
 MANY = 8  # more different values than this are put into quartiles
 
@@ -39,10 +39,9 @@ class Difficulty(Consumer):
 
 
 def difficulty(puzzle: Puzzle | None, ratings: np.ndarray | None, statistics: Mapping[str, np.ndarray]) -> Bins | None:
-    """(what is counted, names of the bins, bin of every puzzle (N,)); None if there is but one bin.
+    """Return (measure, names of the bins, bin of every puzzle (N,)), or None if there is only one bin.
 
-    By depth, if the family has it; else by rating; else by the family's first statistic that has two bins (ours).
-    Up to eight values are a bin each, more go into quartiles.
+    The measure is depth, if the family has it; else the rating; else the family's first statistic with two bins (ours).
     """
     by_depth = {name: values for name, values in statistics.items() if name == "depth"}
     rated = {} if ratings is None else {f"rating ({puzzle.rating_name})" if puzzle else "rating": ratings}
@@ -53,7 +52,7 @@ def difficulty(puzzle: Puzzle | None, ratings: np.ndarray | None, statistics: Ma
 def binned(values: np.ndarray) -> tuple[list[str], np.ndarray]:
     """Return names of bins and the bin of each value (N,): one bin for each of up to eight values, else quartiles.
 
-    Puzzles without a rating (NaN) are a bin of their own, the last.
+    Puzzles without a rating (NaN) are in a separate bin, the last.
     """
     if (missing := np.isnan(values)).any():
         names, index = binned(values[~missing])

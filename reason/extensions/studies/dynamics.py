@@ -19,13 +19,13 @@ from reason.report.palette import BLUE, GREY, ORANGE
 from reason.report.section import Results, Section, Table, cells, number
 from reason.rollout import unroll
 
-PROBED = 8  # solved puzzles, and failed ones
-SPECTRA = 2  # of each also the spectral radius and the trace, which cost most
-STEPS = 16  # at most, for the return of a pushed state and the growth rate
+PROBED = 8  # number of solved puzzles, and of failed ones
+SPECTRA = 2  # for so many of each also the spectral radius and the trace, which are the most expensive
+STEPS = 16  # maximum, for the return of a pushed state and the growth rate
 
 
 class Dynamics(Consumer):
-    """Trajectories, spectra, returns, Lyapunov exponents and oscillation; which puzzles, from Accuracy's columns."""
+    """Trajectories, spectra, returns, Lyapunov exponents and oscillation of puzzles chosen from Accuracy's columns."""
 
     order = 80
 
@@ -41,7 +41,7 @@ class Dynamics(Consumer):
         solved, failed = examples_of(seen["exact"], PROBED)
         steps = min(evaluator.steps, STEPS)
         names = ("puzzles", "spectra", "returns", "growth_rate", "oscillation")
-        found: dict[str, list[Any]] = {name: [] for name in names}
+        measures: dict[str, list[Any]] = {name: [] for name in names}
         for place in solved + failed:
             rows = evaluator.examples[place : place + 1]
             batch, example = evaluator.data.take(rows), int(rows)
@@ -50,15 +50,15 @@ class Dynamics(Consumer):
                 last = replace(records[-1], rows=rows, rules=evaluator.rules)
                 points = torch.cat([probes.joined(state) for state in (records[0].before, *(r.state for r in records))])
                 path, at = probes.trajectory(points, bool(last.exact)), (model, last.state, last.context)
-                # the pass computed in its own precision, and may say otherwise
-                found["puzzles"].append({"example": example, **path, "solved_in_pass": place in solved})
-                found["returns"].append(probes.perturb_and_return(*at, steps))
-                found["growth_rate"].append(probes.growth_rate(*at, steps))
-                found["oscillation"].append(probes.oscillation(*at))
+                # the pass had another precision, so its result may differ
+                measures["puzzles"].append({"example": example, **path, "solved_in_pass": place in solved})
+                measures["returns"].append(probes.perturb_and_return(*at, steps))
+                measures["growth_rate"].append(probes.growth_rate(*at, steps))
+                measures["oscillation"].append(probes.oscillation(*at))
                 if place in (*solved[:SPECTRA], *failed[:SPECTRA]):
                     measured = {"radius": probes.radius(*at), "trace": probes.trace(*at)}
-                    found["spectra"].append({"example": example, "solved": path["solved"], **measured})
-        return {"dynamics": found}
+                    measures["spectra"].append({"example": example, "solved": path["solved"], **measured})
+        return {"dynamics": measures}
 
 
 LINES: dict[bool, dict[str, Any]] = {
@@ -69,21 +69,22 @@ NAMES = {True: "solved", False: "failed"}
 
 
 def _tables(results: Results) -> list[Table]:
-    found = results["dynamics"]
-    ends = Counter((NAMES[row["solved"]], NAMES[row["solved_in_pass"]], row["end"]) for row in found["puzzles"])
+    measured = results["dynamics"]
+    ends = Counter((NAMES[row["solved"]], NAMES[row["solved_in_pass"]], row["end"]) for row in measured["puzzles"])
     rows = [[*what, str(count)] for what, count in sorted(ends.items(), reverse=True)]
     columns = ("in float64", f"in the pass ({results.get('precision', 'its precision')})", "end", "count")
     spectra = [
-        [str(row["example"]), NAMES[row["solved"]], *cells(row, radius=".3f", trace=".3f")] for row in found["spectra"]
+        [str(row["example"]), NAMES[row["solved"]], *cells(row, radius=".3f", trace=".3f")]
+        for row in measured["spectra"]
     ]
-    tables = [Table("how the probed trajectories end", columns, rows, left=(0, 1, 2))]
+    tables = [Table("ends of the probed trajectories", columns, rows, left=(0, 1, 2))]
     columns = ("puzzle", "", "spectral radius", "trace / N")
     return [*tables, Table("spectra of a cycle at the last step, in float64", columns, spectra, left=(0, 1))]
 
 
 def _charts(results: Results) -> list[Chart]:
-    found = results["dynamics"]
-    puzzles = found["puzzles"]
+    measured = results["dynamics"]
+    puzzles = measured["puzzles"]
 
     def chart(
         title: str, values: list[list[float]], below: str, scale: str, first: int = 0, level: float | None = None
@@ -94,7 +95,7 @@ def _charts(results: Results) -> list[Chart]:
             axes.set_yscale(scale)
             if level is not None:
                 axes.axhline(level, color=GREY, ls=":", lw=1)
-            labels = dict(NAMES)  # one line of a kind is labelled
+            labels = dict(NAMES)  # only one line of each kind has a label
             for puzzle, row in zip(puzzles, values, strict=True):
                 solved = puzzle["solved"]
                 axes.plot(range(first, len(row) + first), numbers(row), label=labels.pop(solved, None), **LINES[solved])
@@ -109,8 +110,10 @@ def _charts(results: Results) -> list[Chart]:
     return [
         chart("residual ‖z′ − z‖/‖z‖", residuals, steps, "log", first=1, level=probes.AT_REST),
         chart("norm ‖z‖", norms, steps, "linear"),
-        chart("distance of a pushed state", found["returns"], "steps after the push", "log"),
-        chart("oscillation of the low state", found["oscillation"], "update inside a step", "linear", first=1, level=1),
+        chart("distance of a pushed state", measured["returns"], "steps after the push", "log"),
+        chart(
+            "oscillation of the low state", measured["oscillation"], "update inside a step", "linear", first=1, level=1
+        ),
     ]
 
 
@@ -118,9 +121,9 @@ def _note(results: Results) -> str:
     puzzles = results["dynamics"]["puzzles"]
     other = sum(puzzle["solved"] != puzzle["solved_in_pass"] for puzzle in puzzles)
     return (
-        "Probes are of a float64 copy of the model. Puzzles solved in float64 and not in the pass, or the reverse: "
-        f"{other} of {len(puzzles)}. Solid: solved in float64, dashed: failed. A spectral radius above 1 spreads along "
-        "the map's fastest direction; “–”: not converged."
+        "Probes use a float64 copy of the model. Puzzles solved only in float64 or only in the pass: "
+        f"{other} of {len(puzzles)}. Solid: solved in float64, dashed: failed. A spectral radius above 1 means "
+        "that distances grow along the fastest direction; “–”: not converged."
     )
 
 

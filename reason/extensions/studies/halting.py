@@ -12,7 +12,7 @@ from reason.report.section import Results, Section, Table, interval, number, row
 from reason.rollout import StepRecord, exact_logit
 
 BINS = 15
-WRONG = (0.05, 0.01, 0.001, 0.0)  # shares of the given answers that may be wrong, each with its own threshold
+WRONG = (0.05, 0.01, 0.001, 0.0)  # allowed shares of wrong answers among those given, one threshold for each
 
 
 def auc(scores: np.ndarray, positive: np.ndarray) -> float | None:
@@ -38,14 +38,14 @@ def at_highest(q: np.ndarray, exact: np.ndarray) -> np.ndarray:
 
 
 def abstention(q: np.ndarray, exact: np.ndarray, valid: np.ndarray | None = None) -> list[dict[str, Any]]:
-    """Return for each threshold of q (N,) the share of answers above it, and the share of these that is wrong.
+    """Return for each threshold of q (N,) the share of answers above it, and the share of wrong ones among these.
 
-    Thresholds: none, 0, and the lowest for each share of WRONG, chosen on these very puzzles. `checked`: how many of
-    the given answers also keep the rules, if `valid` is known.
+    Thresholds: none, 0, and the lowest for each share of WRONG, chosen on the same puzzles. `checked`: how many of the
+    given answers also satisfy the rules, if `valid` is known.
     """
     levels = np.unique([-np.inf, 0.0, *q])
 
-    def above(of: np.ndarray) -> np.ndarray:  # for each level, the number of those puzzles
+    def above(of: np.ndarray) -> np.ndarray:  # number of puzzles above each level
         return of.sum() - np.searchsorted(np.sort(q[of]), levels, side="right")
 
     counts = {"given": above(np.ones_like(exact)), "wrong": above(~exact)}
@@ -76,11 +76,11 @@ class HaltingHead(Consumer):
     def result(self, seen: Columns) -> dict[str, Any]:
         """Return AUC, ECE and exact of the highest q so far at every step; None without a head.
 
-        Abstention is about the answers of the highest q of all steps.
+        Abstention uses the answers with the highest q of all steps.
         """
         if "q_halt" not in seen:
             return {"halting": None}
-        q = np.nan_to_num(seen["q_halt"].astype(np.float64), nan=-np.inf)  # a diverged state says nothing
+        q = np.nan_to_num(seen["q_halt"].astype(np.float64), nan=-np.inf)  # a diverged state has no q
         probability, exact = 1 / (1 + np.exp(-np.clip(q, -500, 500))), seen["exact"]
         best = [at_highest(q, seen[name]) for name in ("exact", "valid") if name in seen]
         return {
@@ -123,7 +123,7 @@ def _given(results: Results) -> Table:
 
 
 NOTE = """Highest q so far: each puzzle's answer is that of the step with its highest q. AUC: the chance that an exact
-puzzle has the higher q. Calibration error: the mean distance of σ(q) from the share exact, in 15 bins. Thresholds are
-chosen on these very puzzles, and the intervals, Wilson's, do not know that."""
+puzzle has a higher q than another. Calibration error: the mean distance of σ(q) from the share exact, in 15 bins.
+Thresholds were chosen on the same puzzles, so the Wilson intervals are too narrow."""
 
-HALTING = Section("halting", "Does the halting head know?", _tables, note=lambda _: NOTE, order=30)
+HALTING = Section("halting", "Halting head", _tables, note=lambda _: NOTE, order=30)

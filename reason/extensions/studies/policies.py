@@ -1,7 +1,7 @@
-"""Stopping policies: rules for the last step of a puzzle, calibrated and compared (docs/math.md §17).
+"""Stopping policies: calibrates and compares rules for the last step of a puzzle (docs/math.md §17).
 
-Every policy is one rule: stop at the first step whose signal exceeds a threshold, else at step T. Signals are (B,) and
-grow with sureness, so a residual is negative.
+Every policy stops at the first step whose signal exceeds a threshold, else at step T. Signals (B,) increase with
+confidence, so the residual is negated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from reason.report.section import Results, Section, Table, cells, interval, shar
 from reason.rollout import StepRecord
 from reason.training.world import World
 
-CANDIDATES = 256  # thresholds tried in a calibration: quantiles of the signal
+CANDIDATES = 256  # thresholds in a calibration: quantiles of the signal
 DROP = 0.005  # the share of puzzles that a policy may lose against all T steps
 RISE = 0.01  # the share by which a policy may raise the perplexity of text
 
@@ -35,9 +35,9 @@ SIGNALS = ("fixed", "q", "margin", "max-probability", "certainty", "residual", "
 
 
 def signals(record: StepRecord, likelihood: Likelihood, stays: Tensor | None = None) -> dict[str, Tensor]:
-    """Return the signals (B,) of a step: means over the scored cells. No signal uses a label's value.
+    """Return the signals (B,) of a step, means over the scored cells, without use of labels.
 
-    stays: (B, S) ln Π(1 − λ) of an exit gate so far; None: the model has none.
+    stays: (B, S) ln Π(1 − λ) of an exit gate so far; None for a model without gate.
     """
     p, top = probabilities(record.logits, likelihood), record.logits.float().topk(2, dim=-1).values
     entropy = -(p * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum(-1)
@@ -59,7 +59,7 @@ class Policy(NamedTuple):
     threshold: float  # inf: never before T
 
     def stops(self, seen: Columns) -> np.ndarray:
-        """Return the step (N,), counted from 1, after which every puzzle leaves."""
+        """Return the last step (N,) of each puzzle, counted from 1."""
         over = seen[self.signal] > self.threshold
         over[-1] = True
         return over.argmax(0) + 1
@@ -68,19 +68,19 @@ class Policy(NamedTuple):
 def outcome(seen: Columns, stops: np.ndarray) -> dict[str, Any]:
     """Return the results of stopping every puzzle after its step (N,): shares, mean and 95th percentile of steps.
 
-    Of text also the perplexity of a scored token.
+    For text, also return the perplexity of a scored token.
     """
     at = (stops - 1)[None]
 
     def there(name: str) -> float | None:
         return float(np.take_along_axis(seen[name], at, axis=0).mean(dtype=np.float64)) if name in seen else None
 
-    found = {name: there(name) for name in ("exact", "valid", "loss")}
+    shares = {name: there(name) for name in ("exact", "valid", "loss")}
     if "tokens" in seen:
         nats = np.take_along_axis(seen["loss"], at, axis=0).astype(np.float64)
-        found["perplexity"] = float(np.exp((nats * seen["tokens"]).sum() / seen["tokens"].sum()))
+        shares["perplexity"] = float(np.exp((nats * seen["tokens"]).sum() / seen["tokens"].sum()))
     return {
-        **found,
+        **shares,
         "mean_steps": float(stops.mean()),
         "p95_steps": float(np.quantile(stops, 0.95, method="higher")),
     }
@@ -96,10 +96,10 @@ def thresholds(values: np.ndarray) -> list[float]:
 
 
 def calibrated(seen: Columns, signal: str, budget: float | None = None) -> Policy:
-    """Return the lowest threshold that loses at most the budget. A higher one stops nobody earlier.
+    """Return the lowest threshold that loses at most the budget; higher thresholds do not stop earlier.
 
-    budget: share of the puzzles that are exact after all T steps and may be lost; of text, by how much perplexity may
-    rise, as a share (the blind-spot paper: 0.01).
+    budget: share of puzzles that are exact after all T steps and may be lost; for text, the relative increase of
+    perplexity (the blind-spot paper: 0.01).
     """
     key = "perplexity" if "tokens" in seen else "exact"
     best = outcome(seen, np.full(seen["exact"].shape[1], len(seen["exact"])))[key]
@@ -114,12 +114,12 @@ def calibrated(seen: Columns, signal: str, budget: float | None = None) -> Polic
 def policies_for(calibration: Columns, trained_steps: int, budget: float | None = None) -> list[Policy]:
     """Return all T steps, the trained steps, the halting head as trained, and every signal calibrated."""
     steps = len(calibration["exact"])
-    found = [Policy(f"fixed {steps}", "fixed", np.inf)]
+    policies = [Policy(f"fixed {steps}", "fixed", np.inf)]
     if trained_steps < steps:
-        found.append(Policy(f"fixed {trained_steps}", "fixed", trained_steps - 0.5))
+        policies.append(Policy(f"fixed {trained_steps}", "fixed", trained_steps - 0.5))
     if "q" in calibration:
-        found.append(Policy("q > 0, as trained", "q", 0.0))
-    return found + [calibrated(calibration, signal, budget) for signal in SIGNALS if signal in calibration]
+        policies.append(Policy("q > 0, as trained", "q", 0.0))
+    return policies + [calibrated(calibration, signal, budget) for signal in SIGNALS if signal in calibration]
 
 
 def frontier(seen: Columns, signal: str) -> list[dict[str, float]]:
@@ -127,7 +127,7 @@ def frontier(seen: Columns, signal: str) -> list[dict[str, float]]:
     key = "perplexity" if "tokens" in seen else "exact"
     policies = (Policy(signal, signal, threshold) for threshold in thresholds(seen[signal]))
     outcomes = (outcome(seen, policy.stops(seen)) for policy in policies)
-    points = {(found["mean_steps"], found[key]) for found in outcomes}
+    points = {(each["mean_steps"], each[key]) for each in outcomes}
     return [{"mean_steps": mean, key: value} for mean, value in sorted(points)]
 
 
@@ -142,7 +142,7 @@ class Policies(Consumer):
         self._stays: Any = None  # of an exit gate: (B, S) ln Π(1 − λ) so far
 
     def observe(self, record: StepRecord) -> Columns | None:
-        """Keep the signals that the core's `Signals` does not."""
+        """Store the signals that the core's `Signals` does not have."""
         if (gate := record.readout.gate) is not None:
             self._stays = torch.nn.functional.logsigmoid(-gate.float()) + (0 if record.step == 1 else self._stays)
         self._kept.add(signals(record, self.evaluator.likelihood, self._stays))
@@ -162,7 +162,7 @@ class Policies(Consumer):
         return {"policies": {"calibrated_on": source, "puzzles": puzzles, "rows": rows, "frontiers": frontiers}}
 
     def _calibration(self, seen: Columns) -> tuple[Columns, Columns, str]:
-        """Return the columns to calibrate on, those to report on, and a text with the source of the first."""
+        """Return the columns for calibration, those for the report, and a text with the source of the first."""
         data = self.evaluator.data
         text = hasattr(self.evaluator.puzzle, "bytes_of")
 
@@ -172,11 +172,11 @@ class Policies(Consumer):
 
         seen = read(seen)
         if data.split != "validation" and "validation" in splits_of(data.directory):
-            own = PuzzleData(data.directory, "validation", data.device)
-            other = replace(self.evaluator, data=own, world=World())
+            validation = PuzzleData(data.directory, "validation", data.device)
+            other = replace(self.evaluator, data=validation, world=World())
             with torch.inference_mode():
-                found, _ = other.observe([Accuracy(other), Signals(other), Policies(other)])
-            return read(found), seen, f"{len(other.examples)} puzzles of the validation split"
+                seen_there, _ = other.observe([Accuracy(other), Signals(other), Policies(other)])
+            return read(seen_there), seen, f"{len(other.examples)} puzzles of the validation split"
         if seen["exact"].shape[1] == 1:
             return seen, seen, f"the one puzzle of the {data.split} split"
         halves = [{name: values[:, first::2] for name, values in seen.items()} for first in (0, 1)]
@@ -184,31 +184,31 @@ class Policies(Consumer):
 
 
 def _tables(results: Results) -> list[Table]:
-    found = results["policies"]
-    text = "perplexity" in found["rows"][0]
+    policies = results["policies"]
+    text = "perplexity" in policies["rows"][0]
     rows = []
-    for row in found["rows"]:
+    for row in policies["rows"]:
         figures = (
             cells(row, perplexity=".4g")
             if text
-            else [share(row["exact"]), interval(row["exact"], found["puzzles"]), share(row["valid"])]
+            else [share(row["exact"]), interval(row["exact"], policies["puzzles"]), share(row["valid"])]
         )
         threshold = "never" if row["threshold"] is None else f"{row['threshold']:.4g}"
         rows.append([row["name"], threshold, *figures, *cells(row, mean_steps=".2f", p95_steps=".0f")])
     measured = ("perplexity",) if text else ("exact", "95 % interval", "rules hold")
     columns = ("policy", "threshold", *measured, "mean steps", "p95")
-    return [Table(f"stopping policies, calibrated on {found['calibrated_on']}", columns, rows)]
+    return [Table(f"stopping policies, calibrated on {policies['calibrated_on']}", columns, rows)]
 
 
 def _charts(results: Results) -> list[Chart]:
-    found = results["policies"]
-    key = "perplexity" if "perplexity" in found["rows"][0] else "exact"
+    policies = results["policies"]
+    key = "perplexity" if "perplexity" in policies["rows"][0] else "exact"
 
     def draw(axes: Axes) -> None:
-        for index, (signal, points) in enumerate(found["frontiers"].items()):
+        for index, (signal, points) in enumerate(policies["frontiers"].items()):
             mean, values = [p["mean_steps"] for p in points], [p[key] for p in points]
             axes.plot(mean, values, label=signal, markevery=max(1, len(points) // 6), **styled(index))
-            for row in (row for row in found["rows"] if row["signal"] == signal):
+            for row in (row for row in policies["rows"] if row["signal"] == signal):
                 style = {name: styled(index)[name] for name in ("color", "marker")} | {"ms": 6}
                 style |= {} if row["name"].endswith("calibrated") else {"mfc": "none"}
                 axes.plot([row["mean_steps"]], [row[key]], **style)
@@ -219,16 +219,16 @@ def _charts(results: Results) -> list[Chart]:
         legend(axes)
 
     form = ".1%" if key == "exact" else ".4g"
-    alt_text = "; ".join(f"{r['name']}: {r[key]:{form}} after {r['mean_steps']:.1f} steps" for r in found["rows"])
+    alt_text = "; ".join(f"{r['name']}: {r[key]:{form}} after {r['mean_steps']:.1f} steps" for r in policies["rows"])
     return [Chart(f"{key} against mean steps", alt_text, draw)]
 
 
 def _note(results: Results) -> str:
-    found = results["policies"]
+    policies = results["policies"]
     return (
-        f"Calibrated on {found['calibrated_on']}, reported on {found['puzzles']} puzzles. Lines: every threshold of a "
-        "signal; filled points: calibrated, open: as trained or fixed."
+        f"Calibrated on {policies['calibrated_on']}, reported on {policies['puzzles']} puzzles. Lines: thresholds of "
+        "a signal; filled points: calibrated, open: as trained or fixed."
     )
 
 
-POLICIES = Section("policies", "When to stop", _tables, {"policies": _charts}, _note, order=40)
+POLICIES = Section("policies", "Stopping policies", _tables, {"policies": _charts}, _note, order=40)

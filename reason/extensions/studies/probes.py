@@ -1,6 +1,6 @@
-"""Dynamics at a state and along a trajectory (docs/math.md §17), for any Reasoner: measures of one puzzle.
+"""Measures the dynamics of one puzzle at a state and along a trajectory (docs/math.md §17), for any Reasoner.
 
-Probe the model that `precise` returns: in float64, a residual of 1e-6 can be measured.
+Use the model that `precise` returns: in float64, a residual of 1e-6 can be measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reason.models.states import distance, mapped, norm, normal_like
 
 LONGEST_PERIOD = 8
 AT_REST = 1e-3  # residual up to which a trajectory's end is a fixed point
-CLOSE = 0.1  # a cycle: after its period the state is back to within a tenth of one step's move (ours)
+CLOSE = 0.1  # a cycle: after its period the state returns, up to a tenth of one step's distance (ours)
 
 
 def joined(state: State) -> Tensor:
@@ -30,7 +30,7 @@ def joined(state: State) -> Tensor:
 def eigenvalues(f: Map, z: Tensor, count: int, tolerance: float = 1e-3) -> np.ndarray:
     """Return the `count` eigenvalues of largest modulus of J = ∂f/∂z at one row z (1, …), by ARPACK with products J v.
 
-    Of a small map all of them. Those that have not converged after 300 iterations are left out.
+    A small map returns all of them. Those that have not converged after 300 iterations are omitted.
     """
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs  # for this function only: slow to import
 
@@ -58,8 +58,8 @@ def radius(model: Reasoner, state: State, context: Context) -> float:
     Tens of Jacobian products, each three or four calls.
     """
     f, z = model.map_inside(state, context, "cycle")
-    found = eigenvalues(f, z, 1) if f(z).isfinite().all() else np.empty(0)
-    return float(np.abs(found).max()) if len(found) else math.nan
+    values = eigenvalues(f, z, 1) if f(z).isfinite().all() else np.empty(0)
+    return float(np.abs(values).max()) if len(values) else math.nan
 
 
 def trace(model: Reasoner, state: State, context: Context) -> float:
@@ -70,7 +70,7 @@ def trace(model: Reasoner, state: State, context: Context) -> float:
 
 
 def pushed(state: State, direction: State, size: float) -> State:
-    """z + size · ‖z‖ · d/‖d‖, over all parts together."""
+    """Return z + size · ‖z‖ · d/‖d‖, with norms over all parts."""
     scale = size * norm(state) / norm(direction)
     return mapped(state, lambda z, d: z + scale.view(-1, 1, 1) * d, direction)
 
@@ -81,9 +81,9 @@ def random_direction(state: State, context: Context) -> State:
 
 
 def perturb_and_return(model: Reasoner, state: State, context: Context, steps: int) -> list[float]:
-    """‖z'_k − z_k‖/‖z'_0 − z_0‖, k = 0 … steps: the distance of a perturbed state from the unperturbed one.
+    """Return ‖z'_k − z_k‖/‖z'_0 − z_0‖, k = 0 … steps, the distance of a perturbed state from the unperturbed one.
 
-    The push is a tenth of ‖z‖ in a random direction. Towards 0 the state returns to its unperturbed path.
+    The perturbation is a tenth of ‖z‖ in a random direction. If the ratio tends to 0, the state returns to its path.
     """
     other = pushed(state, random_direction(state, context), 0.1)
     distances = [distance(state, other)]
@@ -96,8 +96,8 @@ def perturb_and_return(model: Reasoner, state: State, context: Context, steps: i
 def growth_rate(model: Reasoner, state: State, context: Context, steps: int) -> float:
     """Return the largest Lyapunov exponent: mean ln(‖δ_{k+1}‖/‖δ_k‖) of a small perturbation, per supervision step.
 
-    Benettin's method: after every step the perturbation is brought back to 1e-6 · ‖z‖ along its direction. Above 0
-    neighbouring trajectories diverge; at a fixed point it nears ln ρ of the map `step`.
+    Benettin's method: after every step the perturbation is rescaled to 1e-6 · ‖z‖. Above 0, neighbouring trajectories
+    diverge; at a fixed point the value tends to ln ρ of the map `step`.
     """
     total, tiny = 0.0, torch.finfo(context.x.dtype).tiny
     direction = random_direction(state, context)
@@ -108,16 +108,16 @@ def growth_rate(model: Reasoner, state: State, context: Context, steps: int) -> 
         after = distance(state, other)
         total += (after / before).clamp(min=tiny).log().item()
         direction = mapped(state, lambda a, b: b - a, other)
-        if after == 0:  # forgotten to the last bit: continue in a new direction
+        if after == 0:  # the perturbation vanished: continue in a new direction
             direction = random_direction(state, context)
     return total / steps
 
 
 def oscillation(model: Reasoner, state: State, context: Context) -> list[float]:
-    """‖z^{i+2} − z^i‖/‖z^{i+1} − z^i‖ over the low state's updates i inside one supervision step.
+    """Return ‖z^{i+2} − z^i‖/‖z^{i+1} − z^i‖ over the low state's updates i inside one supervision step.
 
-    Near 0 the low state jumps between two points (CMM fig. 6 expects it at equilibrium), near 2 it goes straight on.
-    The low state is z_L; of a model without one, the last part of its state. nan if it does not move at all.
+    Near 0 the low state jumps between two points (CMM fig. 6 expects it at equilibrium), near 2 it moves straight.
+    The low state is z_L, or the last state of a model without z_L. nan if it does not move.
     """
     seen = [state[-1]]
     for moved in model.path(state, context):
@@ -130,7 +130,7 @@ def oscillation(model: Reasoner, state: State, context: Context) -> list[float]:
 def trajectory(points: Tensor, solved: bool) -> dict[str, Any]:
     """Return the trajectory of a puzzle's states (T + 1, N), the initial one first; `solved`: exact at step T.
 
-    residual, T numbers: ‖z_k − z_{k−1}‖/‖z_{k−1}‖; norm, T + 1 numbers; end: how it ends.
+    residual, T numbers: ‖z_k − z_{k−1}‖/‖z_{k−1}‖; norm, T + 1 numbers; end: the kind of its end.
     """
     norms, moves = points.norm(dim=1), points.diff(dim=0).norm(dim=1)
     residual = (moves / norms[:-1]).tolist()

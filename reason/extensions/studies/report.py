@@ -1,4 +1,4 @@
-"""The studies that every evaluation has at no cost, and those that are asked for by name."""
+"""Registers the studies of every evaluation, which cost nothing, and those that are requested by name."""
 
 from __future__ import annotations
 

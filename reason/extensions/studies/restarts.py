@@ -1,4 +1,4 @@
-"""Restarts: R answers to every puzzle, and ways to choose among them (docs/math.md §17)."""
+"""Restarts: R answers to every puzzle, and rules to choose one of them (docs/math.md §17)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ VARIATIONS: dict[Variation, str] = {
     "symmetry": "symmetries of the puzzle",
     "noise": "noise on the state",
 }
-SIGMA = 0.1  # of the noise, relative to the state's root mean square
-FOR_RESTARTS = 1  # what a puzzle's random numbers are for: `FOR_STARTS` of the core is another purpose
+SIGMA = 0.1  # scale of the noise, relative to the state's root mean square
+FOR_RESTARTS = 1  # purposes of a puzzle's random numbers, other than `FOR_STARTS` of the core
 
 
 def puzzle_symmetries(seeds: PuzzleSeeds, symmetry: GridSymmetry, restart: int, device: torch.device) -> Symmetries:
@@ -41,10 +41,10 @@ def puzzle_symmetries(seeds: PuzzleSeeds, symmetry: GridSymmetry, restart: int, 
 
 
 class Restarts(Consumer):
-    """`KIND/right`, `/valid`, `/answers`, `/q`, `/residual` (R, N) of each variation.
+    """Collects `KIND/right`, `/valid`, `/answers`, `/q`, `/residual` (R, N) of each variation.
 
-    The first restart is the pass itself. Random numbers are drawn for each puzzle by itself. `right` is `valid` if
-    puzzles have several solutions, and under symmetries that do not keep the label.
+    The first restart is the pass itself. Random numbers are drawn separately for each puzzle. `right` is `valid` if
+    puzzles have several solutions, and under symmetries that do not preserve the label.
     """
 
     order = 50
@@ -69,20 +69,20 @@ class Restarts(Consumer):
         self.key = torch.randint(1, 2**62, (size,), generator=first, device=evaluator.data.device)
 
     def observe(self, record: StepRecord) -> Columns | None:
-        """At the last step of a batch, make the other restarts."""
+        """Execute the other restarts, at the last step of a batch."""
         if record.step < self.steps:
             return None
         plain = self._ending(record, record.batch, IDENTITY)
-        found: dict[str, np.ndarray] = {}
+        arrays: dict[str, np.ndarray] = {}
         for kind, count in self.counts.items():
             restarts = [plain, *(self._restart(record, kind, number) for number in range(1, count))]
             if kind in self.by_rules:
                 restarts = [one | {"right": one["valid"]} for one in restarts]
-            found |= {f"{kind}/{name}": np.stack([one[name] for one in restarts]) for name in plain}
-        return found
+            arrays |= {f"{kind}/{name}": np.stack([one[name] for one in restarts]) for name in plain}
+        return arrays
 
     def _restart(self, record: StepRecord, kind: Variation, number: int) -> dict[str, np.ndarray]:
-        """(B,) arrays of restart `number` of a record's batch; the pass continues as if there were none."""
+        """Return (B,) arrays of restart `number` of a record's batch, without effect on the pass."""
         evaluator, batch, rows, symmetries = self.evaluator, record.batch, record.rows, IDENTITY
         step = evaluator.model.step
         assert rows is not None, "those of a pass"
@@ -95,13 +95,13 @@ class Restarts(Consumer):
         def noisy(state: State, context: Context) -> State:
             return mapped(step(state, context), lambda z: z + SIGMA * size_of_rows(z) * seeds.normal(z))
 
-        own = evaluator.start(rows, number)  # of a model whose initial states are random normals anyway
+        start = evaluator.start(rows, number)  # not None: the model's initial states are always random normals
         inputs = symmetries.apply(batch.inputs)
         tried = evaluator.unroller(inputs, rows)(
             evaluator.model,
             batch._replace(inputs=inputs),
             self.steps,
-            start=partial(random_like, normal=seeds.normal) if own is None and kind == "initial" else own,
+            start=partial(random_like, normal=seeds.normal) if start is None and kind == "initial" else start,
             step=noisy if kind == "noise" else step,
         )
         seed = int(np.random.default_rng(seeds.keys[0]).integers(2**62))  # of noise that the model draws itself
@@ -110,18 +110,18 @@ class Restarts(Consumer):
             return self._ending(replace(last, rows=rows), batch, symmetries)
 
     def _ending(self, last: StepRecord, batch: Batch, symmetries: Symmetries) -> dict[str, np.ndarray]:
-        """(B,) arrays of a restart's last step, its answer turned back to the puzzle as asked."""
+        """Return (B,) arrays of a restart's last step, with its answer transformed back to the original puzzle."""
         answer, puzzle = symmetries.undo(last.answer), self.evaluator.puzzle
         scored = batch.labels != IGNORE
-        found = {
+        result = {
             "right": correct(answer, batch.labels)[1],
             "answers": (torch.where(scored, answer + 1, 0) * self.key).sum(-1),  # wraps round: a hash
             "residual": residual(last.before, last.state),
         }
         q = exact_logit(last.readout, self.evaluator.halting)
         if q is not None:
-            found["q"] = q
-        on_host = {name: values.cpu().numpy() for name, values in found.items()}
+            result["q"] = q
+        on_host = {name: values.cpu().numpy() for name, values in result.items()}
         if puzzle is not None and puzzle.has_rules:
             questions, answers = (narrow(tokens, last).cpu().numpy() for tokens in (batch.inputs, answer))
             assert last.rows is not None, "those of a pass"
@@ -164,9 +164,9 @@ def choices(restarts: Columns) -> dict[str, np.ndarray]:
 
 
 def restart_table(restarts: Columns) -> list[dict[str, Any]]:
-    """Exact for 1, 2, 4, … R restarts by each way of choosing; None for a way that is not available.
+    """Return exact for 1, 2, 4, … R restarts by each choice, None for one that is not available.
 
-    `any` is the share with a right answer among the restarts: what no choice can exceed.
+    `any` is the share of puzzles with a right answer among the restarts, an upper bound of all choices.
     """
     total = len(restarts["right"])
     rows = []
@@ -203,7 +203,7 @@ def _charts(results: Results) -> list[Chart]:
         for index, way in enumerate(way for way in WAYS if rows[0][way] is not None):
             exact = np.array([row[way] for row in rows])
             axes.plot(counts, exact, label=WAYS[way], **styled(index))
-            aside = [1.02**index * count for count in counts]  # bars of different ways stand apart
+            aside = [1.02**index * count for count in counts]  # separates the bars of different choices
             low, high = np.transpose([wilson_interval(value, results["puzzles"]) for value in exact])
             bars = np.maximum([exact - low, high - exact], 0)
             axes.errorbar(aside, exact, bars, fmt="none", elinewidth=0.9, capsize=2, color=styled(index)["color"])
@@ -215,14 +215,14 @@ def _charts(results: Results) -> list[Chart]:
     charts = []
     for varied in results["restarts"].values():
         last = varied["rows"][-1]
-        told = ", ".join(f"{label} {share(last[way])}" for way, label in WAYS.items() if last[way] is not None)
-        alt_text = f"with {last['restarts']} restarts: {told}"
+        shares = ", ".join(f"{label} {share(last[way])}" for way, label in WAYS.items() if last[way] is not None)
+        alt_text = f"with {last['restarts']} restarts: {shares}"
         charts.append(Chart(varied["what"], alt_text, partial(draw, rows=varied["rows"])))
     return charts
 
 
-NOTE = """The first restart is the plain pass. “Verified” takes the first answer that keeps the rules. The columns
-before it use neither rules nor labels, save “any right”, the share that no choice can exceed. Bars: Wilson's 95 %
-interval."""
+NOTE = """The first restart is the plain pass. “Verified” takes the first answer that satisfies the rules. The columns
+before it use neither rules nor labels. “Any right” is an upper bound: the share of puzzles with at least one right
+answer. Bars: Wilson's 95 % interval."""
 
 RESTARTS = Section("restarts", "Restarts", _tables, {"restarts": _charts}, lambda _: NOTE, order=50)

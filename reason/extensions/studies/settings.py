@@ -1,4 +1,4 @@
-"""The studies that are asked for by name."""
+"""Registers the studies that are requested by name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def _maps(config: Config) -> Iterator[Need]:
 
 STUDIES |= {
     "policies": Study(
-        "calibrate stopping policies, which may lose half a point of exact against all steps, on text 1 % of "
-        "perplexity; policies=0.02: that share",
+        "calibrate stopping policies, which may lose half a point of exact against all steps, or 1 % of the "
+        "perplexity of text; policies=0.02 sets this share",
         plain=True,
         argument=r"(0?\.\d+)?",
     ),

@@ -107,7 +107,7 @@ def test_everything(studied, tmp_path):
     assert {path.stem for path in tmp_path.glob("*.png")} == {
         "accuracy_by_step", "difficulty", "policies", "restarts", "dynamics", "training",
     }  # fmt: skip
-    titles = ["By difficulty", "halting head know", "When to stop", "Restarts", "Dynamics", "Training"]
+    titles = ["By difficulty", "Halting head", "Stopping policies", "Restarts", "Dynamics", "Training"]
     places = [page.index(title) for title in titles]
     assert places == sorted(places)
     assert "Computed in float64." in page
