@@ -1,4 +1,4 @@
-"""Data parallelism under torchrun: one global batch, each process has its own rows of it.
+"""Data parallelism under torchrun: the rows of a global batch are divided among the processes.
 
 Gradients are averaged here, once an optimizer step, not by DistributedDataParallel, which gives the same bits at the
 same speed but cannot average the sparse gradients of puzzle embeddings on GPUs (docs/log/performance.md).
@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from reason.errors import ConfigError, PartnerLost
 from reason.training.world import Item, World
 
-PATIENCE = timedelta(minutes=10)  # for a decision of all processes, one a step; a checkpoint is written in seconds
-LONGER = timedelta(minutes=30)  # to join, and for NCCL, whose own way to give up is to end the process
-A_DAY = timedelta(days=1)  # for the first one to make the set
+PATIENCE = timedelta(minutes=10)  # for a common decision, one per step; a checkpoint is written in seconds
+LONGER = timedelta(minutes=30)  # to join, and for NCCL, which ends the process at its timeout
+A_DAY = timedelta(days=1)  # for the first process to generate the set
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Processes(World):
         return torch.cat(parts).to(tensor.device)
 
     def collect(self, items: list[Item]) -> list[Item]:
-        """Return the items of all processes, the first process's first."""
+        """Return the items of all processes, in the order of the processes."""
         parts: list[list[Item]] = [[] for _ in range(self.size)]
         dist.all_gather_object(parts, items, group=self.control)
         return [item for part in parts for item in part]
 
     def await_first(self) -> None:
-        """Wait until the first process is here too, however long its work takes."""
+        """Wait for the first process, without a short timeout."""
         dist.broadcast(torch.zeros(1), 0, group=self.patient)
 
     def _alike_long(self, rows: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -79,7 +79,7 @@ class Processes(World):
 
 @contextlib.contextmanager
 def joined(device: torch.device) -> Iterator[World]:
-    """Join the process group of torchrun. Raises PartnerLost if another process has stopped or is gone."""
+    """Join the process group of torchrun. Raises PartnerLost if another process has stopped or ended."""
     size = world_size()
     if device.type == "cuda":
         torch.cuda.set_device(device)
@@ -98,7 +98,7 @@ def joined(device: torch.device) -> Iterator[World]:
 
 
 def _lost(text: str) -> str | None:
-    """Return the fate of another process, if an error of gloo or of the store reports it."""
+    """Describe the failure of another process, if an error of gloo or of the store reports one."""
     if "imed out" in text:
         return "has not answered in time: it is stopped, stuck or gone"
     if "gloo" in text and "onnection" in text:
@@ -137,7 +137,7 @@ def device_of_process(name: str) -> str:
     """Return the GPU of this process's local rank for `cuda` or `auto` under torchrun."""
     world_size()
     if name.startswith("cuda:"):
-        raise ConfigError(f"device={name}: torchrun gives each process a GPU of its own; type device=cuda")
+        raise ConfigError(f"device={name}: torchrun assigns a GPU to each process; type device=cuda")
     if name == "cuda" or (name == "auto" and torch.cuda.is_available()):
         return f"cuda:{os.environ['LOCAL_RANK']}"
     return name
