@@ -1,1 +1,1 @@
-"""The metrics of a training, also in TensorBoard or Weights & Biases."""
+"""Writes the metrics of a training to TensorBoard or Weights & Biases, too."""

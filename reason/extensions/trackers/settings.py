@@ -26,8 +26,8 @@ def tensorboard(run: Path, step: int, config: dict[str, Any]) -> Tracker:
 def weights_and_biases(run: Path, step: int, config: dict[str, Any]) -> Tracker:
     """Return one run of the project `reason`; a resumed run continues it by the id in RUN/wandb-id.
 
-    `WANDB_MODE=offline` keeps it under RUN/wandb for `wandb sync`. W&B cannot delete the steps logged after the
-    checkpoint, and ignores them when they are trained again.
+    `WANDB_MODE=offline` stores it in RUN/wandb for `wandb sync`. W&B cannot delete steps logged after the checkpoint,
+    and ignores them when they are trained again.
     """
     import wandb
 
