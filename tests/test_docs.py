@@ -22,9 +22,9 @@ DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_files_and_functions_that_are_named_exist(document):
     text = document.read_text()
-    for file, _, name in re.findall(
-        r"`([\w./-]+\.py)(: (\w+))?`", text.replace("`pretrain.py`", "")
-    ):  # HRM's and TRM's
+    fenced = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+    assert re.findall(r"^(?:reason|python3?|pip) .*", fenced.sub("", text), re.MULTILINE) == [], "a command is no code"
+    for file, _, name in re.findall(r"`([\w./-]+\.py)(: (\w+))?`", text.replace("`pretrain.py`", "")):  # HRM's, TRM's
         path = next((p for p in (ROOT / file, ROOT / "reason" / file) if p.exists()), None)
         assert path is not None, f"{document.name} names {file}"
         if name:
@@ -36,9 +36,8 @@ def test_files_and_functions_that_are_named_exist(document):
 
 
 def test_lists_of_pages_claims_and_files_are_whole():
-    assert {path.name for path in ROOT.glob("docs/*.md")} <= set(
-        re.findall(r'"([\w-]+\.md)"', (ROOT / "zensical.toml").read_text())
-    )
+    known = set(re.findall(r'"([\w-]+\.md)"', (ROOT / "zensical.toml").read_text()))
+    assert {path.name for path in ROOT.glob("docs/*.md")} <= known
     claims = (ROOT / "docs/results.md").read_text().partition("| paper | claim")[2].partition("\n\n")[0]
     assert f"tests of {len(claims.splitlines()) - 2} claims" in (ROOT / "README.md").read_text()
     listed = set(re.findall(r"^  ([a-z_]+(?:/|\.py)) ", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE))
