@@ -1,4 +1,4 @@
-"""The library: load or train a reasoner, step through it, evaluate it, solve with it."""
+"""The library: loads or trains a reasoner, steps through it, evaluates it and solves with it."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ class Dataset:
         splits = {name: _split(name, *arrays) for name, arrays in given.items() if arrays is not None}
         widths = {name: split.inputs.shape[1] for name, split in splits.items()}
         if len(set(widths.values())) > 1:
-            raise DatasetError(f"splits of different lengths: {widths}; give each (N, S) with one S")
+            raise DatasetError(f"splits of different lengths: {widths}; all must be (N, S) with one S")
         largest = max(int(a.max(initial=0)) for split in splits.values() for a in (split.inputs, split.labels))
         vocab_size = largest + 1 if vocab_size is None else vocab_size
         if largest >= vocab_size:
-            raise DatasetError(f"token {largest} with vocab_size={vocab_size}; give {largest + 1} or more")
+            raise DatasetError(f"token {largest} with vocab_size={vocab_size}; {largest + 1} or more is needed")
         write_dataset(
             directory, splits, task=task or {}, vocab_size=vocab_size, ignore_label_id=None, structure=structure
         )
@@ -77,12 +77,12 @@ class Dataset:
 
     @property
     def splits(self) -> list[str]:
-        """The names of its splits."""
+        """Return the names of the splits."""
         return splits_of(self.directory)
 
     @property
     def metadata(self) -> Metadata:
-        """dataset.json of its first split. Raises DatasetError if the folder holds no set."""
+        """Return dataset.json of the first split. Raises DatasetError if the folder has no set."""
         return read_metadata(self.directory, next(iter(self.splits), "train"))
 
     def batch(self, split: str = "test", rows: int | None = None, device: torch.device | str = "cpu") -> Batch:
@@ -169,8 +169,8 @@ class Run:
     ) -> dict[str, Any]:
         """Evaluate (docs/evaluation.md): write results.json to the run's folder, as evaluate.py does, and return it.
 
-        settings: sections of the config, `evaluation={"studies": ["policies"]}`, `model={"integrator": "rk4"}`; what
-        was passed to `load` (a setting, the device, the weights) holds here too.
+        settings: sections of the config, `evaluation={"studies": ["policies"]}`, `model={"integrator": "rk4"}`; the
+        arguments of `load` (settings, device, weights) also apply here.
         """
         named = {"evaluation.steps": steps, "evaluation.split": split, "data.directory": _directory(data)}
         changes = flattened(settings) | {key: value for key, value in named.items() if value is not None}
@@ -182,7 +182,7 @@ class Run:
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
-        """The records of metrics.jsonl."""
+        """Return the records of metrics.jsonl."""
         return read_metrics(self.directory)
 
 
@@ -214,11 +214,11 @@ def train(
 ) -> Run:
     """Train a preset or a config, as train.py does, in a new run directory: `run`, or runs/NAME-N.
 
-    data: a set, or settings of that section, `data={"augment": False}`; if it names no set, the config's own is
-    taken, and made if it is missing. settings: sections of the config, `training={"steps": 100}`,
+    data: a set, or settings of this section, `data={"augment": False}`; without a set, the config's is used, and
+    generated if it is missing. settings: sections of the config, `training={"steps": 100}`,
     `model={"h_cycles": 1}`, `seed=1`. torch's generators are left as they were.
 
-    Raises ConfigError or DatasetError if the run is there already, or a setting, the set or the machine does not fit.
+    Raises ConfigError or DatasetError if the run exists already, or a setting, the set or the machine does not fit.
     """
     base = preset(config).config() if isinstance(config, str) else config
     settings["data"] = data if isinstance(data, Mapping) else {"directory": _directory(data)} if data else {}

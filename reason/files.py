@@ -59,7 +59,7 @@ def kept_in(folder: Path, name: str) -> Path:
 
 
 def readable_size(size: float) -> str:
-    """1_500_000 -> '1.5 MB'."""
+    """Format a number of bytes: 1_500_000 -> '1.5 MB'."""
     for unit in ("B", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

@@ -10,7 +10,7 @@ exist, when they are first needed:
     report.py     before the first evaluation: consumers and sections of the page (reason/evaluation/suite.py)
     solve.py      before the first `reason solve`: models that write text (reason/solve.py)
 
-A few are asked for by name (`extension`): graph, torchrun, pack, export and memory.
+A few are requested by name (`extension`): graph, torchrun, pack, export and memory.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Command(NamedTuple):
 COMMANDS: dict[str, Command] = {}  # of extensions and user files; those of the core are in reason.cli
 FOREIGN_COMMANDS: list[Callable[[list[str]], str | None]] = []  # words of another program -> our command, or None
 IMPORTED: dict[str, ModuleType] = {}  # by absolute path, in the order in which they were imported
-ADD_IMPORT = "if a file of yours defines it, add --import FILE.py"  # ends an error about an unknown name
+ADD_IMPORT = "if your file defines it, add --import FILE.py"  # ends an error about an unknown name
 
 
 def load_extensions() -> None:
@@ -73,8 +73,8 @@ def import_file(file: Path | str) -> ModuleType:
     name = f"own_{path.stem}"  # must not shadow an installed module
     spec = importlib.util.spec_from_file_location(name, path)
     if path.suffix != ".py" or not path.is_file() or spec is None or spec.loader is None:
-        near = nearest(path.name, (beside.name for beside in path.parent.glob("*.py")))
-        raise ConfigError(f"{file} is not a Python file; {near}name one that ends in .py")
+        near = nearest(path.name, (other.name for other in path.parent.glob("*.py")))
+        raise ConfigError(f"{file} is not a Python file; {near}type one that ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = IMPORTED[str(path)] = module
     try:
@@ -100,9 +100,9 @@ def user_fault(error: BaseException) -> str | None:
     places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError):
         places.append((str(error.filename), error.lineno))
-    own_places = [f"{file}, line {line}" for file, line in places if file in IMPORTED]
-    message = (str(error) or "without words").splitlines()[0]
-    return f"{own_places[-1]}: {type(error).__name__}: {message}" if own_places else None
+    user_places = [f"{file}, line {line}" for file, line in places if file in IMPORTED]
+    message = (str(error) or "no message").splitlines()[0]
+    return f"{user_places[-1]}: {type(error).__name__}: {message}" if user_places else None
 
 
 def import_user_files(arguments: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Solve a typed puzzle with a trained model; if the answer breaks a rule, restart under symmetries of the puzzle."""
+"""Solves a typed puzzle with a trained model; if the answer breaks a rule, restarts under symmetries of the puzzle."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class Solution(NamedTuple):
 
     @property
     def frames(self) -> np.ndarray:
-        """The tokens (T + 1, S) of a drawing: the question, then the answers."""
+        """Return the tokens (T + 1, S) of a drawing: the question, then the answers."""
         return self.puzzle.frames(self.question, self.by_step.answers)
 
     @property
     def right(self) -> bool | None:
-        """Whether the rules hold for the last answer, or None if the family has no rules."""
+        """Return whether the rules hold for the last answer, or None if the family has no rules."""
         return bool(self.rules_hold(self.by_step.answers[-1:])[0]) if self.puzzle.has_rules else None
 
     def rules_hold(self, answers: np.ndarray) -> np.ndarray:
@@ -74,18 +74,18 @@ class Solution(NamedTuple):
         return _obeys(answers, self.puzzle, self.question, self.relations)
 
     def warnings(self) -> list[str]:
-        """Return warnings about the last answer, found without rules or label; empty if there are none."""
-        frames, halting, found = self.frames, self.by_step.halting, []
+        """Return warnings about the last answer, without use of rules or label."""
+        frames, halting, warnings = self.frames, self.by_step.halting, []
         if changed := int((self.puzzle.given(self.question) & (frames[-1] != self.question)).sum()):
-            found.append(f"{counted(changed, 'cell')} of the question changed")
+            warnings.append(f"{counted(changed, 'cell')} of the question changed")
         if halting is not None and halting[-1] < 0.5:
-            found.append(f"the halting head gives {halting[-1]:.1%} that it is right")
+            warnings.append(f"the halting head gives {halting[-1]:.1%} that it is right")
         late = frames[max(1, 3 * (len(frames) - 1) // 4) :]  # the last quarter of the steps
         if restless := int((late[1:] != late[:-1]).any(0).sum()):
-            found.append(
+            warnings.append(
                 f"the answer does not settle: {counted(restless, 'cell')} changed in the last quarter of the steps"
             )
-        return found
+        return warnings
 
     def describe(self) -> dict[str, Any]:
         """Return the content of --json: the answer, whether the rules hold, the warnings, and every step."""
@@ -125,8 +125,8 @@ class Solution(NamedTuple):
 
 
 def _obeys(answers: np.ndarray, puzzle: Puzzle, question: np.ndarray, relations: np.ndarray | None) -> np.ndarray:
-    own = None if relations is None else np.tile(relations, (len(answers), 1, 1))
-    return puzzle.solved(np.tile(question, (len(answers), 1)), answers.astype(question.dtype), own)
+    rows = None if relations is None else np.tile(relations, (len(answers), 1, 1))
+    return puzzle.solved(np.tile(question, (len(answers), 1)), answers.astype(question.dtype), rows)
 
 
 def counted(count: int, what: str) -> str:
@@ -161,7 +161,7 @@ class Asked(NamedTuple):
     puzzle: Puzzle
     question: np.ndarray  # (S,)
     relations: np.ndarray | None  # (M, 1 + C + n_cells) its instances
-    batch: Batch  # this puzzle alone
+    batch: Batch  # only this puzzle
     attempt: Callable[..., list[StepAnswers]]  # `answers_by_step` with the model, the steps and the search
 
     def first(self, seed: int) -> Solution:

@@ -128,7 +128,7 @@ REFUSED = {  # of a 4×4 model
     "no try": (lambda run, _: run.solve(BOARD, restarts=0), "restarts=0: at least 1 is needed"),
     "two shapes": (lambda *_: arrays(CELLS, np.zeros((2, 4), int)), "whole numbers, both (N, S)"),
     "a label": (lambda *_: arrays(CELLS, CELLS - 1), "tokens are 0 or more"),
-    "a large token": (lambda *_: arrays(CELLS + 9, CELLS), "token 9 with vocab_size=4; give 10"),
+    "a large token": (lambda *_: arrays(CELLS + 9, CELLS), "token 9 with vocab_size=4; 10 or more is needed"),
     "another model": (
         lambda run, _: reason.load(run.directory, model={"hidden_size": 64}),
         "model.hidden_size cannot c",

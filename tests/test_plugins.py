@@ -220,7 +220,7 @@ class Mixer(torch.nn.Module):
 MIXERS |= {name: StructuredMixer(Mixer, name) for name in ("nameless", "short", "plain")}
 """
 FAULTS = {
-    "loss.weights.absent=1": ["faulty.py, line 5: FileNotFoundError: ", "; this is a fault of your own file: its "],
+    "loss.weights.absent=1": ["faulty.py, line 5: FileNotFoundError: ", "; this is a fault of your file: its "],
     "loss.weights.number=1": ["faulty.py, line 8: <lambda> returned 1.0; it must return a scalar tensor: step."],
     "loss.weights.rows=1": ["returned a tensor of shape (8,); it must return a scalar tensor: step.row_mean(rows)"],
     "loss.weights.still=1": ["line 6: still returned ", " without a gradient; leave out ", "loss.weights.still=0"],

@@ -120,11 +120,11 @@ def _message(error: BaseException) -> str:
         first = (str(error) or "no memory is left").splitlines()[0]
         return f"out of memory ({first}): halve training.batch_size, or type model.gradient_checkpointing=true"
     if (user_file := user_fault(error)) is not None:
-        return f"{user_file}; this is a fault of your own file: its traceback is in {_log_error(error)}"
+        return f"{user_file}; this is a fault of your file: its traceback is in {_log_error(error)}"
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
         return f"{error.strerror or error}{where}"
-    first = (str(error) or "without words").splitlines()[0]
+    first = (str(error) or "no message").splitlines()[0]
     return f"{type(error).__name__}: {first}; this is a fault of the program: its traceback is in {_log_error(error)}"
 
 

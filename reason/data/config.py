@@ -47,7 +47,7 @@ class DataConfig(BaseConfig):
 
     @property
     def commands(self) -> list[list[str]]:
-        """The words after `python -m datasets_gen` for each set; empty without a generator."""
+        """Return the words after `python -m datasets_gen` for each set; empty without a generator."""
         options = dict(self.generate)
         name, sources, files = options.pop("name", None), options.pop("sources", ()), options.pop("files", ())
         options.pop("published", None)
@@ -66,13 +66,13 @@ class DataConfig(BaseConfig):
 
     @property
     def directories(self) -> list[str]:
-        """The list of folders."""
+        """Return the list of folders."""
         return [] if self.directory is None else [name.strip() for name in self.directory.split(",")]
 
 
 def _words(options: dict[str, Any], number: int) -> list[str]:
     words = []
     for key, value in options.items():
-        own = value[number] if isinstance(value, tuple) else value
-        words += [] if own is None else [f"--{key.replace('_', '-')}", *([] if own is True else [str(own)])]
+        each = value[number] if isinstance(value, tuple) else value
+        words += [] if each is None else [f"--{key.replace('_', '-')}", *([] if each is True else [str(each)])]
     return words

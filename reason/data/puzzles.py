@@ -94,7 +94,7 @@ class PuzzleData:
 
     @property
     def fingerprint(self) -> str:
-        """The SHA-256 of all training data: tokens, their owners, and the fields of dataset.json."""
+        """Return the SHA-256 of all training data: tokens, their owners, and the fields of dataset.json."""
         digest = hashlib.sha256()
         stated = self.metadata.model_dump(mode="json", include=set(type(self.metadata).model_fields) - NOT_READ)
         digest.update(json.dumps(stated, sort_keys=True).encode())
@@ -152,22 +152,22 @@ def by_relation(
     rows: np.ndarray | None, structure: Structure | None, device: torch.device | str = "cpu"
 ) -> tuple[Tensor, ...]:
     """Split rows (N, M, 1 + C + n_cells) into instances (N, M, C + n_cells) by relation; () without relations."""
-    found: list[Tensor] = []
+    tables: list[Tensor] = []
     if rows is None or structure is None:
         return ()
     clues = structure.clues
     for index, relation in enumerate(structure.relations):
         is_own = rows[..., 0] == index
         most = int(is_own.sum(1).max(initial=0))
-        first = np.argsort(~is_own, axis=1, kind="stable")[:, :most]  # own instances in front
+        first = np.argsort(~is_own, axis=1, kind="stable")[:, :most]  # the puzzle's instances first
         taken = np.where(
             np.take_along_axis(is_own, first, 1)[..., None], np.take_along_axis(rows, first[..., None], 1), -1
         )
         numbers, cells = taken[..., 1 : 1 + relation.clues], taken[..., 1 + clues :]
         width = relation.places or int((cells >= 0).sum(-1).max(initial=0))
         columns = np.concatenate([numbers, cells[..., :width]], axis=-1).astype(np.int16)
-        found.append(torch.from_numpy(columns).to(device))
-    return tuple(found)
+        tables.append(torch.from_numpy(columns).to(device))
+    return tuple(tables)
 
 
 def _random_member(indices: Tensor, owners: Tensor, generator: torch.Generator) -> Tensor:
@@ -197,7 +197,7 @@ class TrainingSets:
 class Sampler:
     """An endless stream of batches: every group once an epoch, in random order, under random symmetries.
 
-    The sampler has its own random generator: the stream of batches is a function of the seed.
+    The sampler has a separate random generator: the stream of batches is a function of the seed.
     """
 
     def __init__(self, data: PuzzleData, batch_size: int, seed: int, augmented: bool = False, hints: int = 0):

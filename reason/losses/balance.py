@@ -44,8 +44,8 @@ class BalanceConfig(BaseConfig):
 class AlgGradNorm:
     """Adapts λ so that G_n = λ_n ‖∇_w L_n‖ approaches c_n · mean(G) · r_n^α (CMM eq. 51-56).
 
-    One update, of the terms that are active (L_n and g_n exceed 1e-12 and are finite; the others keep λ_n and leave
-    N and the means: ours), with g_n = ‖∇_w L_n‖₂ of one supervision step (`is_update_step` says which):
+    A term is active if L_n and g_n are finite and exceed 1e-12. Inactive terms keep λ_n and do not count in N and the
+    means (ours). One update, with g_n = ‖∇_w L_n‖₂ of one supervision step (`is_update_step` says which):
         G_n = λ_n g_n,  r_n = (L_n/L_n(0)) / mean(L/L(0)),  target_n = c_n · mean(G) · r_n^α
         λ'_n = λ_n · clamp(target_n/(G_n + ε), 0.1, 10),  λ̂ = λ' · N/Σλ',  λ ← ρλ + (1 − ρ)λ̂
     L_n(0) is set when a term first becomes active, and every T_reset steps blends toward the present loss (ours).

@@ -22,7 +22,7 @@ class RecursiveConfig(MixingConfig):
         1, ge=1, le=1024, description="times the layers are applied in a call (CMM identical layers: 2 × 1)"
     )
     separate_networks: bool = Field(False, description="HRM: F_H and F_L have their own weights")
-    activation: Activation = Field("silu", description="of the gates")
+    activation: Activation = Field("silu", description="activation function of the gates")
     open_only: bool = Field(
         False,
         description="leave out positions that take no part: with model.symbols=true those whose symbol the clues "

@@ -20,7 +20,7 @@ class Attention(nn.Module):
         self.out = Linear(width, width, bias, std)
 
     def forward(self, x: Tensor, rotary: Tensor | None = None) -> Tensor:
-        """(B, S, D) -> (B, S, D); `rotary` as from `rotary_table`, or None."""
+        """Map (B, S, D) to (B, S, D); `rotary` as from `rotary_table`, or None."""
         return self.joined(attend(*self.split(x, rotary)))
 
     def split(self, x: Tensor, rotary: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -30,7 +30,7 @@ class Attention(nn.Module):
         return (q, k, v) if rotary is None else (rotate(q, rotary), rotate(k, rotary), v)
 
     def joined(self, y: Tensor) -> Tensor:
-        """(B, heads, S, D/heads) -> (B, S, D), through the output projection."""
+        """Map (B, heads, S, D/heads) to (B, S, D), through the output projection."""
         return self.out(y.transpose(1, 2).flatten(2))
 
 

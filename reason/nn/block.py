@@ -26,7 +26,7 @@ class Block(nn.Module):
         self.mlp = SwiGLU(width, inner_width(width, expansion), activation)
 
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
-        """(B, S, D) -> (B, S, D); with the MLP mixer (S, B, D) -> (S, B, D)."""
+        """Map (B, S, D) to (B, S, D); with the MLP mixer (S, B, D) to (S, B, D)."""
         if self.attention is not None:
             h = rms_norm(h + self.attention(h, geometry.rotary))
         if self.mixer is not None:
@@ -44,7 +44,7 @@ class StructuredBlock(nn.Module):
         self.mixer = mixer
 
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
-        """(B, S', D) -> (B, S', D)."""
+        """Map (B, S', D) to (B, S', D)."""
         mixed = self.mixer(h, geometry)
         if geometry.receives is not None and geometry.sends is not None:
             return rms_norm(h + geometry.receives * mixed) * geometry.sends
@@ -66,13 +66,13 @@ class Stack(nn.Module):
 
     @property
     def output(self) -> nn.Parameter:
-        """The output projection of the last block."""
+        """Return the output projection of the last block."""
         last: Any = self.blocks[-1]
         weight: nn.Parameter = last.mlp.down.weight if isinstance(last, Block) else last.mixer.out.weight
         return weight
 
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
-        """(B, S, D) -> (B, S, D)."""
+        """Map (B, S, D) to (B, S, D)."""
         if self.sequence_first:
             h = h.transpose(0, 1).contiguous()
         for _ in range(self.repeats):

@@ -40,7 +40,7 @@ class GroupMixer(nn.Module):
         self.out = Linear(inner, width, std=std)
 
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
-        """(B, S', D) -> (B, S', D), S' = S·K positions, the K of a cell in turn."""
+        """Map (B, S', D) to (B, S', D), S' = S·K positions, the K of a cell in turn."""
         return self.out(glu(self.received(h, geometry), self.activation)).transpose(0, 1)
 
     def received(self, h: Tensor, geometry: Geometry) -> Tensor:

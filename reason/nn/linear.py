@@ -39,7 +39,7 @@ class Linear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., in) -> (..., out)."""
+        """Map (..., in) to (..., out)."""
         bias = None if self.bias is None else self.bias.to(x.dtype)
         weight = self.weight.to(x.dtype)
         if self._widens(x):
@@ -65,5 +65,5 @@ class Embedding(nn.Module):
         self.weight = nn.Parameter(_initial(count, width, std))
 
     def forward(self, index: Tensor) -> Tensor:
-        """(...) integers -> (..., D) float32."""
+        """Map integers (...) to (..., D) float32."""
         return nn.functional.embedding(index, self.weight)

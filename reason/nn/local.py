@@ -43,7 +43,7 @@ class LocalMixer(nn.Module):
         self.out = Linear(inner, width, std=std)
 
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
-        """(B, S, D) -> (B, S, D)."""
+        """Map (B, S, D) to (B, S, D)."""
         assert geometry.grid is not None, "checked when the model is built"
         image, weight = geometry.masked(h).unflatten(1, geometry.grid), self.weight.to(h.dtype)  # (B, rows, columns, D)
         if self.gathers:

@@ -36,11 +36,11 @@ class SwiGLU(nn.Module):
         self.down = Linear(inner, width, std=std)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, S, D) -> (B, S, D), over the hidden axis D."""
+        """Map (B, S, D) to (B, S, D), over the hidden axis D."""
         return self.down(glu(self.gate_up(x), self.activation))
 
     def over_sequence(self, x: Tensor) -> Tensor:
-        """(S, B, D) -> (S, B, D), over the sequence axis S: the MLP mixer."""
+        """Map (S, B, D) to (S, B, D), over the sequence axis S: the MLP mixer."""
         return self.down.over_sequence(glu(self.gate_up.over_sequence(x), self.activation, dim=0))
 
     def residual(self, x: Tensor, over_sequence: bool = False) -> Tensor:

@@ -119,7 +119,7 @@ class Chart:
 
     @property
     def small(self) -> bool:
-        """Whether four of these charts share a row."""
+        """Return whether four of these charts share a row."""
         return self.size[0] < PANEL[0] / 1.5
 
 

@@ -110,7 +110,7 @@ def notes_on(evaluations: Sequence[Results]) -> list[str]:
     for results in evaluations:
         if results.get("fingerprint"):
             digests.setdefault(f"{results['split']} split of {results['dataset']}", set()).add(results["fingerprint"])
-    changed = sorted(where for where, found in digests.items() if len(found) > 1)
+    changed = sorted(where for where, hashes in digests.items() if len(hashes) > 1)
     return notes + [f"the {where} held other puzzles at one evaluation than at another" for where in changed]
 
 

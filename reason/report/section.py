@@ -34,7 +34,7 @@ class Table:
 
     @property
     def shown(self) -> list[Sequence[str]]:
-        """The rows shown by default."""
+        """Return the rows shown by default."""
         return list(self.rows) if self.first is None else [self.rows[index] for index in self.first]
 
 

@@ -172,7 +172,7 @@ def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reaso
                 "model.mixer=linear"
             )
         model.add_shape(part.shape)
-    if config.init_from is None or checkpoints(run):  # a run with checkpoints loads its own weights later
+    if config.init_from is None or checkpoints(run):  # a run with checkpoints loads their weights later
         return model, []
     source = Path(config.init_from)
     before = read_config(source / "config.json").model.constraints(read_shape(source))

@@ -34,7 +34,7 @@ from reason.version import __version__
 
 
 def evaluate_run(run: Path, config: Config, name: str | None = None) -> tuple[dict[str, Any], Path]:
-    """Evaluate a run with a config that may differ from its own; returns the results and the folder they are in.
+    """Evaluate a run with a config that may differ from that of its training; returns the results and their folder.
 
     If the run was trained on several sets, the first is evaluated, unless the config names another.
     Evaluations of a model of the package are written below runs/NAME.
@@ -75,7 +75,7 @@ def _chosen_set(run: Path, config: Config, changes: Changes) -> str:
     """Return the set to evaluate on. Raises ConfigError if there is none, or a setting has no effect on evaluation."""
     refuse_unreadable(changes)
     if not config.data.directories:
-        raise ConfigError(f"{run} names no data set of its own; type data=DIR")
+        raise ConfigError(f"{run} has no data set; type data=DIR")
     directory = config.data.directories[0]
     if len(config.data.directories) > 1 and "data.directory" in changes:
         raise ConfigError(f"data={config.data.directory}: one set at a time; type data={directory}")
@@ -170,7 +170,7 @@ def _notices(evaluator: Evaluator, config: Config, changes: Changes, share_of_st
 
 
 def _written_to(run: Path) -> Path:
-    """Return the folder for evaluations: the run's own; for a model of the package, runs/NAME."""
+    """Return the folder for evaluations: that of the run; for a model of the package, runs/NAME."""
     folder = ROOT / run.name if run.parent == FOLDER else run
     if folder != run and (folder / "config.json").exists():
         raise ConfigError(f"evaluations of the model {run.name} are written to {folder}, which is a run: move it away")

@@ -66,7 +66,7 @@ def compared(results: Any) -> dict[str, Any]:
 
 
 def settings_of(run: Path, results: dict[str, Any]) -> dict[str, Any]:
-    """Return an evaluation's {"section.key": value}: its run's config.json, overridden by its own changes.
+    """Return an evaluation's {"section.key": value}: the run's config.json, overridden by the evaluation's changes.
 
     A model of the package has its config there. Empty without a valid config, since the file is untrusted.
     """

@@ -77,7 +77,7 @@ def require_set(config: Config, directory: str) -> None:
 def load_training_set(config: Config, device: torch.device) -> TrainingSets:
     """Load the train splits to the device. Raises ConfigError or DatasetError if one is unusable for training."""
     if config.data.directory is None:
-        raise ConfigError("the run names no data set of its own; type data=DIR")
+        raise ConfigError("the run has no data set; type data=DIR")
     for directory in config.data.directories:
         require_set(config, directory)
         check_splits(directory)  # the test split is loaded only after training

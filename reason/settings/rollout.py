@@ -23,7 +23,7 @@ class LoopsConfig(BaseConfig):
     drawn on the host, so nothing waits for the device.
     """
 
-    count: int = Field(1, ge=1, le=10_000, description="T")
+    count: int = Field(1, ge=1, le=10_000, description="T, model steps in one backward pass")
     supervision: Literal["terminal", "per-loop"] = Field(
         "terminal", description="states that are scored: terminal: the last; per-loop: all T, their losses averaged"
     )

@@ -59,7 +59,7 @@ def inductor_works(device: torch.device) -> bool:
     """Return whether torch.compile can generate code here, by compiling a minimal function."""
     try:
         torch.compile(torch.sin, dynamic=False)(torch.ones(2, device=device))
-    except Exception:  # no compiler, no headers, no Triton: each has its own
+    except Exception:  # without compiler, headers or Triton the types differ
         return False
     return True
 

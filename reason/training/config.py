@@ -36,7 +36,8 @@ class TrainingConfig(BaseConfig):
     compile: Resumable[Literal["none", "auto", "inductor", "graph"]] = Field(
         "auto",
         description="inductor: torch.compile of every network call (on a CPU it needs a C++ compiler); graph: also the "
-        "whole optimizer step as one CUDA graph; auto: inductor if it works and training takes minutes; recorded",
+        "whole optimizer step as one CUDA graph; auto: inductor if it works and training takes minutes; config.json "
+        "records the choice",
     )
     tracker: Outside[str] = Field(
         "none", description="log the metrics also to TensorBoard (folder RUN/tensorboard) or Weights & Biases"

@@ -20,7 +20,7 @@ def seeds(seed: int) -> tuple[int, int]:
 
 
 def seed_this_process(seed: int, world: World) -> None:
-    """Give each process its own stream; rank 0 keeps the stream that initialized the weights."""
+    """Give each process a separate stream; rank 0 keeps the stream that initialized the weights."""
     if not world.first:
         torch.manual_seed(int(np.random.SeedSequence([seed, world.rank]).generate_state(1, np.uint64)[0] >> 1))
 
@@ -58,7 +58,7 @@ def random_states(device: torch.device, world: World) -> list[dict[str, Tensor]]
 
 
 def restore_random_states(states: list[dict[str, Tensor]], device: torch.device, world: World) -> None:
-    """Each process restores its own state; a new process keeps its initial state."""
+    """Restore the state of this process; a new process keeps its initial state."""
     if len(states) != world.size:
         warnings.warn(
             f"saved by {len(states)} processes, going on with {world.size}: exploration and noise are drawn per "

@@ -66,7 +66,7 @@ class MetricsLog:
 
     @property
     def position(self) -> int:
-        """The bytes written so far."""
+        """Return the bytes written so far."""
         return 0 if self._file is None else self._file.seek(0, 2)
 
     def sync(self) -> int:
@@ -100,7 +100,7 @@ def read_metrics(run: Path | str) -> list[dict[str, Any]]:
 class Meters:
     """Sums on the device between two log lines, so that a step never waits for the host.
 
-    Each process sums its own rows; `read` and `state_dict` sum over processes.
+    Each process sums its rows; `read` and `state_dict` sum over processes.
     """
 
     def __init__(self, device: torch.device, world: World):

@@ -161,11 +161,9 @@ class Addition(Puzzle):
         wrong = (right != PAD) & (right != answer)
         if not wrong.any():
             return None
-        answered, expected = (
-            "".join(CHARACTERS[token] for token in tokens[right != PAD]) for tokens in (answer, right)
-        )
+        given, expected = ("".join(CHARACTERS[token] for token in tokens[right != PAD]) for tokens in (answer, right))
         order = ", lowest digit first" if self.reverse else ""
-        return f"the answer is {answered!r}, the sum is {expected!r}{order} (§ ends it)"
+        return f"the answer is {given!r}, the sum is {expected!r}{order} (§ ends it)"
 
     def reply(self, question: np.ndarray, answer: np.ndarray) -> str | None:
         """Return the sum, its highest digit first."""

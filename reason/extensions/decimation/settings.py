@@ -21,7 +21,7 @@ def _needs(config: Config) -> Iterator[Need]:
     if config.evaluation.asked["decimation"] != "none":
         causal = getattr(config.model, "causal", False)
         yield Need(not causal, "a model that sees all cells at once", "model.causal=false")
-        yield Need(not config.evaluation.plain, "puzzles that no other study needs unchanged")
+        yield Need(not config.evaluation.plain, "no other study on unchanged puzzles")
 
 
 def search(settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int, stuck: bool) -> Search | None:

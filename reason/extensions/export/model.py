@@ -56,10 +56,8 @@ def export_run(run: Path, out: Path, config: Config, stored: str, sets: list[str
     if not sets:
         raise ConfigError(f"{run} has no data set; type data=DIR")
     portable = _portable(trained_with)
-    command, files = (
-        _command(portable, record.get("command", [])),
-        [Path(file).name for file in record.get("imports", [])],
-    )
+    command = _command(portable, record.get("command", []))
+    files = [Path(file).name for file in record.get("imports", [])]
     if portable.training.precision in ("bf16", "fp16"):  # slow on machines without this type
         portable = derive(portable, {"training.precision": "auto"})
     with new_path(out, "type another folder, or remove it") as model:

@@ -28,9 +28,7 @@ class Wiring(NamedTuple):
     counts: Tensor | None  # (R,) int32: number of groups of each relation
     scale: Tensor | None  # (G,) float32: factor of each group's sum, relation after relation
     taps: Tensor | None  # (T, S') int32: neighbours, −1 beyond the edge; None: only the position itself
-    instances: Tensor | None = (
-        None  # (B, N) int32: for each kind (instances, columns), numbers, then cells, −1 for none
-    )
+    instances: Tensor | None = None  # (B, N) int32: of each kind (instances, columns), numbers, cells, −1 for none
     kinds: Tensor | None = None  # (n, 5) int64: places, numbers, rows of the table for each, instances, columns
     symbols: int = 1  # positions of a cell
     values: bool = False  # ordered: a position also gets the sum of the lower ones

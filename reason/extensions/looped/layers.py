@@ -39,7 +39,7 @@ class Norm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width)) if kind == "layernorm" else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., D) -> (..., D), computed in float32 or wider; same dtype as x.
+        """Map (..., D) to (..., D), computed in float32 or wider; same dtype as x.
 
         Under forward-mode differentiation a centred norm is computed from its formula: the tangent of the fused kernel
         treats mean and deviation as constants when it is differentiated again (torch 2.13; `gradcheck` in the tests).
@@ -79,7 +79,7 @@ class GeluMLP(nn.Module):
         self.down = Linear(inner, width, bias=True, std=std)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., D) -> (..., D)."""
+        """Map (..., D) to (..., D)."""
         return self.down(torch.nn.functional.gelu(self.up(x)))
 
 
@@ -101,7 +101,7 @@ class Half(nn.Module):
         self.argument, self.value, self.total = (norm() if there else nn.Identity() for there in PLACEMENTS[placement])
 
     def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
-        """(B, S, D) -> (B, S, D)."""
+        """Map (B, S, D) to (B, S, D)."""
         return self.total(x + self.value(f(self.argument(x))))
 
 
@@ -132,7 +132,7 @@ class TransformerBlock(nn.Module):
         )
 
     def forward(self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0) -> Tensor:
-        """(B, S, D) -> (B, S, D); `dropout` is the rate of this call, 0 for none."""
+        """Map (B, S, D) to (B, S, D); `dropout` is the rate of this call, 0 for none."""
 
         def mixed(h: Tensor) -> Tensor:
             q, k, v = self.attention.split(h, geometry.rotary)
@@ -151,7 +151,7 @@ class StructuredLayer(nn.Module):
         self.residual = Half(placement, lambda: Norm(self.mixer.out.weight.shape[0], norm, NORM_EPS[kind]))
 
     def forward(self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0) -> Tensor:
-        """(B, S', D) -> (B, S', D); `dropout` of the mixer's value."""
+        """Map (B, S', D) to (B, S', D); `dropout` of the mixer's value."""
         return self.residual(x, lambda h: nn.functional.dropout(self.mixer(h, geometry), dropout))
 
 
@@ -163,7 +163,7 @@ class Layers(nn.Module):
         self.blocks = nn.ModuleList(blocks)
 
     def forward(self, x: Tensor, geometry: Geometry = UNKNOWN, dropout: float = 0.0) -> Tensor:
-        """(B, S, D) -> (B, S, D)."""
+        """Map (B, S, D) to (B, S, D)."""
         for block in self.blocks:
             x = block(x, geometry, dropout)
         return x
@@ -182,5 +182,5 @@ class ExitGate(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def forward(self, h: Tensor) -> Tensor:
-        """(B, S, D) -> (B, S)."""
+        """Map (B, S, D) to (B, S)."""
         return self.out(h.to(self.out.weight.dtype)).squeeze(-1)

@@ -138,9 +138,7 @@ def test_puzzles_with_several_solutions_have_it_by_themselves():
 def test_what_does_not_go_with_it_is_refused(half):
     pytest.importorskip("reason.extensions.studies")
     config = read_config(half / "config.json")
-    with pytest.raises(
-        ConfigError, match=r"evaluation\.studies=decimation needs puzzles that no other study needs unchanged"
-    ):
+    with pytest.raises(ConfigError, match=r"evaluation\.studies=decimation needs no other study on unchanged puzzles"):
         override(config, {"evaluation.studies": "decimation=2,policies"})
     assert search_of(EvaluationConfig(studies="policies"), SimpleNamespace(multiple_solutions=True), 8) is None
     with pytest.raises(ConfigError, match="no known family"):

@@ -77,7 +77,7 @@ def test_x_in_bfloat16_is_equal_to_the_bit_and_logits_are_within_the_types_own_r
 
 def test_an_imported_run_evaluates_on_a_named_set_and_does_not_resume(here):
     _, _, arrays = imported("trm_mlp", here / "run")
-    refusal("evaluate run", "names no data set of its own; type data=DIR")
+    refusal("evaluate run", "has no data set; type data=DIR")
     tokens = arrays["batch.inputs"]
     splits = {name: Split.of_puzzles(tokens, tokens) for name in ("train", "test")}
     write_dataset(here / "set", splits, task={}, vocab_size=6, identifiers=[""] * 4)
