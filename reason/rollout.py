@@ -24,6 +24,7 @@ from torch import Tensor
 
 from reason.errors import ConfigError
 from reason.models.base import Batch, Context, Readout, Reasoner, State, correct
+from reason.models.layout import LayoutModel
 from reason.models.states import mapped
 from reason.settings.rollout import Halting, RolloutConfig
 
@@ -72,7 +73,8 @@ def first_carry(model: Reasoner, batch: Batch, config: RolloutConfig | None = No
     device = batch.inputs.device
     with torch.no_grad():
         context = model.encode(batch)
-        model.check_mixer(context)
+        if isinstance(model, LayoutModel):
+            model.check_mixer(context)
         state = model.initial_state(context)
     if wrong := [name for name, tensor in state._asdict().items() if tensor.shape[:1] != (rows,)]:
         shape = tuple(getattr(state, wrong[0]).shape)

@@ -25,6 +25,8 @@ from reason.evaluation.config import search_of
 from reason.evaluation.evaluator import PuzzleSeeds, default_steps
 from reason.evaluation.studies.boards import StepAnswers, answers_by_step
 from reason.models.base import IGNORE, Batch, Reasoner
+from reason.models.layout import accepted
+from reason.models.mixing import fits_any_set
 from reason.models.states import random_like
 from reason.plugins import load_parts
 from reason.pretrained import card, pretrained_models
@@ -46,6 +48,8 @@ class Writer(NamedTuple):
 
 
 WRITERS: dict[str, Writer] = {}  # by the name of the family; extensions add theirs in a file solve.py
+# By kind of model: fill the padding of a prompt (S,) up to the token `end` with the likeliest tokens after some steps.
+COMPLETIONS: dict[str, Callable[[Any, torch.Tensor, int, int | None], torch.Tensor]] = {}
 load_parts("solve")
 
 
@@ -146,9 +150,9 @@ def family_of_run(run: Path, config: Config) -> Puzzle:
     shape = read_shape(run)
     try:
         directory = config.data.directory
-        if config.model.set_agnostic and directory is not None and (splits := splits_of(directory)):
+        if fits_any_set(config.model) and directory is not None and (splits := splits_of(directory)):
             return puzzle_of(read_metadata(directory, splits[0]))
-        if config.model.set_agnostic and directory not in (None, read_config(run / "config.json").data.directory):
+        if fits_any_set(config.model) and directory not in (None, read_config(run / "config.json").data.directory):
             return puzzle_named(str(directory))
         return family_of(read_record(run)["task"], shape.seq_len, shape.vocab_size, shape.structure)
     except (DatasetError, KeyError) as error:
@@ -193,9 +197,9 @@ def _asked(run: Path, model: Reasoner, config: Config, text: str, steps: int | N
     puzzle = trained.sized(text)
     question, relations = puzzle.typed(text)
     # A board of the trained size has the training set's structure, which may declare more than the family.
-    trained_size = puzzle == trained and not config.model.set_agnostic
+    trained_size = puzzle == trained and not fits_any_set(config.model)
     shape = model.shape if trained_size else shape_of_puzzle(puzzle)
-    if not model.accepts(shape):
+    if not accepted(model, shape):
         fit = next((name for name in pretrained_models() if card(name)["task"] == puzzle.task), None)
         fix = "type one of its size" + (f", or reason solve {fit} …" if fit else "")
         raise ConfigError(f"the puzzle has {shape.difference(model.shape)}: {fix}")
@@ -203,11 +207,12 @@ def _asked(run: Path, model: Reasoner, config: Config, text: str, steps: int | N
     stuck = puzzle.symmetry is None and config.data.hints > 0
     search = search_of(config.evaluation, puzzle, config.rollout.trained_steps, stuck)
     steps = steps or default_steps(config.rollout.trained_steps, shape, model.shape, search)
-    model.add_shape(shape)
     device = next(model.parameters()).device
     tokens = torch.from_numpy(question.astype(np.int64)).to(device)  # (S,)
     if puzzle.causal:
-        tokens = model.completed(tokens, steps, puzzle.end)
+        if (complete := COMPLETIONS.get(config.model.kind)) is None:
+            raise ConfigError(f"{type(model).__name__} is not causal and cannot generate text; leave some cells open")
+        tokens = complete(model, tokens, steps, puzzle.end)
         question = tokens.cpu().numpy().astype(question.dtype)
     tokens = tokens[None]  # (1, S)
     unscored, identifier = torch.full_like(tokens, IGNORE), torch.zeros(1, dtype=torch.long, device=device)

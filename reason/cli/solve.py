@@ -24,6 +24,7 @@ from reason.config.describe import idle, idle_lines, refuse_unreadable
 from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
 from reason.files import decoded, published, read_text
+from reason.models.mixing import fits_any_set
 from reason.pretrained import pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run, run_and_config
@@ -110,7 +111,7 @@ def main(argv: list[str]) -> int:
     puzzle = family_of_run(run, config)
     puzzles = _puzzles(Path(text), puzzle) if output else [_text(text)]
     device = pick_device(config.device)
-    used = (*USED, "data.directory") if config.model.set_agnostic else USED
+    used = (*USED, "data.directory") if fits_any_set(config.model) else USED
     skipped = (key for key in pairs if key.startswith(("evaluation.", "data.")) and key not in used)
     unused = dict.fromkeys(skipped, f"reason solve only uses {', '.join(USED)}") | idle(config)
     for line in idle_lines(dict(pairs), unused, "this answer"):

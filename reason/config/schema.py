@@ -9,8 +9,9 @@ from reason.errors import has_controls, printable
 from reason.evaluation.config import STUDIES, EvaluationConfig
 from reason.losses import TERMS, LossConfig
 from reason.losses.balance import BalanceConfig
-from reason.models import FAMILIES, AnyModelConfig
+from reason.models import FAMILIES, AnyModelConfig, model_class
 from reason.models.base import Reasoner
+from reason.models.mapped import Mapped
 from reason.plugins import load_parts
 from reason.settings.base import PLAIN, BaseConfig, Outside, Readable, Resumable, leaves, require
 from reason.settings.rollout import RolloutConfig
@@ -46,10 +47,6 @@ class Config(BaseConfig):
     training: TrainingConfig = TrainingConfig()
     evaluation: Readable[Outside[EvaluationConfig]] = EvaluationConfig()
 
-    def model_has(self, method: str) -> bool:
-        """Return whether the model's family has a method for which `Reasoner` has no default: map, networks, …"""
-        return getattr(FAMILIES[self.model.kind].model, method) is not getattr(Reasoner, method)
-
     @property
     def drawn(self) -> float:
         """Puzzles that the loader draws in the whole training: epochs times base puzzles."""
@@ -68,7 +65,7 @@ class Config(BaseConfig):
 
 def refuse_unfit(config: Config) -> None:
     """Raise ConfigError for the first need that is not met; the text names setting, need and fix."""
-    loss, model, has = config.loss, config.model, config.model_has
+    loss, model, reasoner = config.loss, config.model, model_class(config.model)
     model.check(config)
     for name in loss.present:
         weight = f"loss.weights.{name}"
@@ -85,8 +82,8 @@ def refuse_unfit(config: Config) -> None:
             require(name in loss.present, f"{key}.{name}", f"the loss term {name}", fix)
     balanced = config.balance.kind != "fixed"
     require(balanced or not config.balance.targets, "balance.targets", "a balancer", "balance.kind=alg-grad-norm")
-    what = "weights at which gradients are measured (Reasoner.balance_weights)"
-    require(not balanced or has("balance_weights"), f"balance.kind={config.balance.kind}", what, "balance.kind=fixed")
+    weighed, what = issubclass(reasoner, Mapped), "weights at which gradients are measured (Mapped.balance_weights)"
+    require(not balanced or weighed, f"balance.kind={config.balance.kind}", what, "balance.kind=fixed")
 
     # A halting rule needs a head that a loss trains.
     halting, without = f"rollout.halting={config.rollout.halting}", "rollout.halting=none"
@@ -94,22 +91,12 @@ def refuse_unfit(config: Config) -> None:
         require(head in model.heads, halting, HEADS[head], without)
         require(loss.trains(head), halting, f"a loss that trains {head}", f"loss.weights.{head}=1, or {without}")
 
-    # Several loops need a gradient through all of them.
-    several, cut = config.rollout.loops.allows_several, model.cut_between_steps
-    what = "a gradient from one step of the model to the one before"
-    require(not several or cut is None, f"rollout.loops.{several}", what, cut or "")
-
-    # Networks are compiled one by one, Muon moves their matrices; mixed precision and a part of x̂ are a family's own.
-    networks = "networks to compile one by one (Reasoner.networks)"
-    without_muon = config.optimizer.kind != "muon"
-    require(without_muon or has("networks"), "optimizer.kind=muon", networks, "optimizer.kind=adamw")
+    # Networks are compiled one by one, and Muon moves their matrices; a part of x̂ is frozen by the model itself.
+    has, networks = reasoner.networks is not Reasoner.networks, "networks to compile one by one (Reasoner.networks)"
+    require(has or config.optimizer.kind != "muon", "optimizer.kind=muon", networks, "optimizer.kind=adamw")
     for section in ("training", "evaluation"):
         eager, key = getattr(config, section).compile != "inductor", f"{section}.compile"
-        require(eager or has("networks"), f"{key}=inductor", networks, f"{key}=none")
-    precision = config.training.precision
-    mixed = model.mixed_precision or not precision.startswith("amp")
-    what = "products in mixed precision (Reasoner.autocast)"
-    require(mixed, f"training.precision={precision}", what, "training.precision=auto")
+        require(has or eager, f"{key}=inductor", networks, f"{key}=none")
     frozen, key = config.optimizer.freeze_embedding_after, "optimizer.freeze_embedding_after"
-    what = "an embedding that can be frozen (Reasoner.freeze_embedding)"
-    require(frozen is None or has("freeze_embedding"), f"{key}={frozen}", what, f"{key}=none")
+    what = "an embedding that can be frozen (a method freeze_embedding of the model)"
+    require(frozen is None or hasattr(reasoner, "freeze_embedding"), f"{key}={frozen}", what, f"{key}=none")

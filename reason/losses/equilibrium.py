@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from reason.models import model_class
 from reason.models.base import State
+from reason.models.mapped import Mapped, with_maps
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import SupervisionStep
 from reason.settings.base import Need
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 def maps(config: Config) -> Iterator[Need]:
     """Yield the need of maps of the state."""
-    yield Need(config.model_has("map"), "maps of the state (Reasoner.map)")
+    yield Need(issubclass(model_class(config.model), Mapped), "maps of the state (reason.models.mapped.Mapped)")
 
 
 def equilibrium_z(step: SupervisionStep) -> Tensor:
@@ -32,11 +34,11 @@ def equilibrium_z(step: SupervisionStep) -> Tensor:
 
 def equilibrium_x(step: SupervisionStep) -> Tensor:
     """Return [ sg(x̂) − F_H(x̂ + z_L⁰) ]², with the model's initial low state z_L⁰ (ours); a scalar."""
-    return _residual(step, step.model.input_state(step.context))
+    return _residual(step, with_maps(step.model).input_state(step.context))
 
 
 def _residual(step: SupervisionStep, state: State) -> Tensor:
-    f, z = step.model.map(state, step.context, "f_h")
+    f, z = with_maps(step.model).map(state, step.context, "f_h")
     with step.model.autocast():
         moved = f(z)
     gap = at_least_float32(z.detach()) - at_least_float32(moved)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from reason.dynamics.jacobian import estimated_diagonal, vjp
 from reason.models.base import State
+from reason.models.mapped import with_maps
 from reason.models.states import rows_of
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import SupervisionStep
@@ -30,7 +31,7 @@ def rh_stable_z(step: SupervisionStep, rows: int | None) -> Tensor:
 def rh_unstable_x(step: SupervisionStep, rows: int | None) -> Tensor:
     """Return [ ReLU(1 − tr J/N) ]² at (x̂, z_L⁰) (eq. 32); a scalar. x̂ is not detached (ours)."""
     step = _first_rows(step, rows)
-    return step.row_mean((1 - _trace(step, step.model.input_state(step.context))).relu().square())
+    return step.row_mean((1 - _trace(step, with_maps(step.model).input_state(step.context))).relu().square())
 
 
 def _first_rows(step: SupervisionStep, rows: int | None) -> SupervisionStep:
@@ -48,7 +49,7 @@ def _trace(step: SupervisionStep, state: State) -> Tensor:
     The prefix counts as cells: it moves as they do (ours). Cells beyond the edge do not count (ours). Reverse mode:
     with the backward pass that follows it costs 0.75 to 0.85 of forward mode.
     """
-    f, z = step.model.map_inside(state, step.context, "f_h")
+    f, z = with_maps(step.model).map_inside(state, step.context, "f_h")
     with step.model.autocast():
         diagonal = estimated_diagonal(f, z, 1, vjp)
     cells = at_least_float32(diagonal).mean(-1)  # (B, S')

@@ -18,23 +18,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from datasets_gen.structure import Structure
-from reason.errors import ConfigError
 from reason.nn.dtypes import Dtypes
 from reason.nn.geometry import UNKNOWN, Geometry
-from reason.settings.base import BaseConfig
+from reason.settings.base import BaseConfig, require
 
 if TYPE_CHECKING:
     from reason.models.layout import Layout
 
 State = Any  # a named tuple of (B, S, D) tensors; each model family has its own
-MapKind = Literal["f_h", "cycle", "step"]
 
 
 class Shape(BaseConfig):
@@ -137,43 +135,22 @@ class ModelConfig(BaseConfig):
     kind: str = ""
     brings: ClassVar[Mapping[str, object]] = {}  # defaults of other sections that this model needs
 
-    def numbers_written(self, shape: Shape) -> float:
-        """Return how many numbers the layers write per step and puzzle, which `auto` compares; 0: unknown."""
-        return 0
-
     @property
     def heads(self) -> frozenset[str]:
         """The values that a Readout has in addition to the logits: q_halt, q_continue, gate."""
         return frozenset()
 
-    reads_identifiers: ClassVar[bool] = False  # of puzzles
-    mixed_precision: ClassVar[bool] = False  # supports mixed precision (`autocast`)
-
-    @property
-    def set_agnostic(self) -> bool:
-        """Whether no weight depends on the set, so that one network accepts sets of different kinds."""
-        return False
-
-    @property
-    def takes_marks(self) -> bool:
-        """Whether the head can have logits of marked tokens (`Shape.marks`)."""
-        return False
-
-    @property
-    def cut_between_steps(self) -> str | None:
-        """Return the setting to type so that the gradient reaches the previous model step; None: it does already."""
-        return None
-
     def check(self, config: Any) -> None:
-        """Raise ConfigError (by `require`) if the other sections of the config do not fit this one."""
+        """Raise ConfigError (by `require`) if the other sections of the config do not fit this one.
 
-    def constraints(self, shape: Shape) -> dict[str, tuple[Any, ...]]:
-        """Return {part name: constraint} for mixers with one weight per constraint; else {}."""
-        return {}
+        The default refuses mixed precision. A family that overrides it computes its products in `Reasoner.autocast`.
+        """
+        precision, what = config.training.precision, "products in mixed precision (Reasoner.autocast)"
+        require(not precision.startswith("amp"), f"training.precision={precision}", what, "training.precision=auto")
 
 
 class Reasoner(nn.Module, ABC):
-    """A model: four required methods, and optional ones."""
+    """A model: four required methods. `reason.models.mapped.Mapped` adds the maps that some losses and probes need."""
 
     shape: Shape
     dtype: torch.dtype  # of states; weights are float32
@@ -198,57 +175,6 @@ class Reasoner(nn.Module, ABC):
     @abstractmethod
     def readout(self, state: State, context: Context, step: int | None = None) -> Readout:
         """Return the readout of the state after `step` steps, counted from 1; None: a final readout."""
-
-    def path(self, state: State, context: Context) -> list[State]:
-        """Return the states after each network call of a `step`, or each cycle if one integration is a cycle."""
-        return [self.step(state, context)]
-
-    def completed(self, prompt: Tensor, steps: int, end: int | None = None) -> Tensor:
-        """Fill the padding of a prompt (S,) up to the token `end` with the likeliest tokens after `steps` steps."""
-        raise ConfigError(f"{type(self).__name__} is not causal and cannot generate text; leave some cells open")
-
-    def begun_from(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the weights of a trained run as initial weights; a family may add parts that the run lacks."""
-        return weights
-
-    def map(self, state: State, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        """Return (g, z): the map z ↦ g(z) named by `kind`, and the argument z of g that corresponds to the state."""
-        raise NotImplementedError(f"{type(self).__name__} has no map")
-
-    def map_inside(self, state: State, context: Context, kind: MapKind) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        """Return `map` with its output set to 0 at positions beyond the edge; Jacobians use this map (ours).
-
-        These positions send no messages, so the eigenvalues of the others do not change. Their own eigenvalues mean
-        nothing: x̂ is 0 there, and a norm has the derivative 1/√ε at 0.
-        """
-        g, z = self.map(state, context, kind)
-        if context.mask is None:
-            return g, z
-        kept = context.mask.to(z.dtype).view(len(z), *[1] * (z.ndim - 3), -1, 1)  # z is (B, S', D) or (B, n, S', D)
-        return lambda z: g(z) * kept, z
-
-    def input_state(self, context: Context) -> State:
-        """Return the state at x̂: x̂ replaces the part with the readout, the rest is `initial_state` (CMM eq. 32)."""
-        start = self.initial_state(context)
-        return type(start)(context.x, *start[1:])
-
-    def accepts(self, shape: Shape) -> bool:
-        """Return whether the model can, after `add_shape`, accept puzzles of this shape."""
-        return shape == self.shape
-
-    def check_mixer(self, context: Context) -> None:
-        """Raise ConfigError if the mixer, perhaps user-defined, does not return a tensor that can be added to h."""
-
-    def add_shape(self, shape: Shape) -> None:
-        """Accept puzzles of another shape for which `accepts` is true."""
-
-    def balance_weights(self) -> list[nn.Parameter]:
-        """Return w of AlgGradNorm: every loss term has a gradient in one of these weights or more; []: no balancing."""
-        return []
-
-    def freeze_embedding(self) -> None:
-        """Freeze the parameters that compute x̂."""
-        raise NotImplementedError(f"{type(self).__name__} has no embedding to freeze")
 
     def networks(self) -> Sequence[nn.Module]:
         """Return the networks F that a step calls; torch.compile compiles them one by one."""

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from reason.errors import ConfigError
 from reason.models.base import Context, Reasoner, Shape
+from reason.models.mapped import Mapped
 from reason.models.mixing import MixingConfig
 from reason.nn.block import StructuredBlock
 from reason.nn.geometry import Geometry, incidence, open_symbols, pooling, receiving_symbols
@@ -152,7 +153,7 @@ def _rotary(config: MixingConfig, shape: Shape) -> Tensor | None:
     return None
 
 
-class LayoutModel(Reasoner):
+class LayoutModel(Mapped):
     """A reasoner that keeps a `Layout` for each shape of puzzles, and so accepts puzzles of several sizes."""
 
     def __init__(self, config: MixingConfig, shape: Shape, dtype: torch.dtype):
@@ -201,7 +202,10 @@ class LayoutModel(Reasoner):
             raise ConfigError(f"{defined(type(mixer))}: for h in {h.dtype} of {tuple(h.shape)} it gave {result}; {fix}")
 
     def accepts(self, shape: Shape) -> bool:
-        """Return whether no weight is bound to another size, and the shape declares the structure that is required."""
+        """Return whether the model can, after `add_shape`, take puzzles of this shape.
+
+        It can if no weight is bound to another size, and the shape declares the structure that is required.
+        """
         c, built = self.config, self.shape
         if shape.num_puzzle_identifiers not in (1, built.num_puzzle_identifiers):  # 1: only the blank one
             return False
@@ -218,3 +222,12 @@ class LayoutModel(Reasoner):
         same_size = [layout.shape for layout in self.layouts if layout.shape.seq_len == shape.seq_len]
         if not same_size or (self.config.set_agnostic and shape not in same_size):
             self.layouts.append(Layout(self.config, shape).to(next(self.parameters())))
+
+
+def accepted(model: Reasoner, shape: Shape) -> bool:
+    """Return whether a model takes puzzles of this shape; a `LayoutModel` then keeps the shape's constants."""
+    if not isinstance(model, LayoutModel):
+        return shape == model.shape
+    if accepts := model.accepts(shape):
+        model.add_shape(shape)
+    return accepts

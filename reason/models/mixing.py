@@ -170,10 +170,6 @@ class MixingConfig(ModelConfig):
         """Return S': the prefix, and for each of S cells one position, or K with symbols."""
         return self.prefix + shape.seq_len * (len(shape.structure.alphabet) if self.symbols else 1)
 
-    def numbers_written(self, shape: Shape) -> float:
-        """Return positions × width × layer calls."""
-        return self.positions_of(shape) * self.hidden_size * self.layer_calls
-
     def embeddings(self, shape: Shape) -> int:
         """Return the rows of the token embedding: V; with symbols 2, and one for each token that is not a symbol."""
         if any_set := self.structured_mixer.any_set:
@@ -211,6 +207,21 @@ class MixingConfig(ModelConfig):
         if self.symbols and structure.values and not self.structured_mixer.by_value:
             return f"the values of the set have an order, which model.mixer={self.mixer} ignores"
         return None
+
+
+def numbers_written(c: ModelConfig, shape: Shape) -> int:
+    """Return how many numbers the layers write per step and puzzle: positions × width × layer calls; 0: unknown."""
+    return c.positions_of(shape) * c.hidden_size * c.layer_calls if isinstance(c, MixingConfig) else 0
+
+
+def fits_any_set(c: ModelConfig) -> bool:
+    """Return whether no weight depends on the set, so that one network takes sets of different kinds."""
+    return isinstance(c, MixingConfig) and c.set_agnostic
+
+
+def constraints_of(c: ModelConfig, shape: Shape) -> Constraints:
+    """Return the constraint of each part of a model's messages; {} without messages along constraints."""
+    return c.constraints(shape) if isinstance(c, MixingConfig) else {}
 
 
 def by_symbol(c: ModelConfig, *shapes: Shape) -> bool:

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from reason.models.base import Batch, Context, MapKind, Readout, Shape
+from reason.models.base import Batch, Context, Readout, Shape
 from reason.models.layout import LayoutModel, masked
+from reason.models.mapped import MapKind
 from reason.models.mixing import MIXERS, build_mixer
 from reason.models.recursion import (
     Cycles,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from reason.models.base import Shape
+from reason.models.base import ModelConfig, Shape
 from reason.models.mixing import MIXERS, MixingConfig, check_mixing
 from reason.models.recursion import Cycles
 from reason.nn.mlp import Activation
-from reason.settings.base import Readable, Resumable, When
+from reason.settings.base import Readable, Resumable, When, require
 
 
 class RecursiveConfig(MixingConfig):
@@ -64,9 +64,6 @@ class RecursiveConfig(MixingConfig):
     q_from: Literal["first", "mean"] = Field(
         "first", description="input of the halting head: first: the first position; mean: the mean over the cells"
     )
-
-    reads_identifiers: ClassVar[bool] = True  # by the puzzle embedding
-    mixed_precision: ClassVar[bool] = True
 
     @model_validator(mode="after")
     def _fits(self) -> RecursiveConfig:
@@ -122,12 +119,13 @@ class RecursiveConfig(MixingConfig):
         """Return both Q values."""
         return frozenset({"q_halt", "q_continue"})
 
-    @property
-    def takes_marks(self) -> bool:
-        """Return whether the head has a logit for each token: it does without positions for symbols."""
-        return not self.symbols
+    def check(self, config: Any) -> None:
+        """Check that several steps of one backward pass have a gradient through all of them."""
+        several, whole = config.rollout.loops.allows_several, self.gradient == "all-cycles"
+        what = "a gradient from one step of the model to the one before"
+        require(not several or whole, f"rollout.loops.{several}", what, "model.gradient=all-cycles")
 
-    @property
-    def cut_between_steps(self) -> str | None:
-        """Return None with a gradient in all cycles: only then does it reach the previous step."""
-        return None if self.gradient == "all-cycles" else "model.gradient=all-cycles"
+
+def takes_marks(c: ModelConfig) -> bool:
+    """Return whether the head has a logit for each token, and so for marked ones (`Shape.marks`)."""
+    return isinstance(c, RecursiveConfig) and not c.symbols

@@ -18,6 +18,8 @@ from reason.errors import ConfigError
 from reason.evaluation.monitor import SplitMonitor
 from reason.models import build_model
 from reason.models.base import Reasoner
+from reason.models.layout import accepted
+from reason.models.mixing import constraints_of
 from reason.plugins import missing_import
 from reason.runs.directory import (
     change_config,
@@ -48,7 +50,7 @@ from reason.training.log import read_metrics
 from reason.training.loop import Trainer
 from reason.training.precision import dtypes
 from reason.training.state import restore
-from reason.training.warm_start import moved
+from reason.training.warm_start import BEGINNINGS, moved
 from reason.training.world import World, device_of_process, joined
 
 
@@ -165,24 +167,25 @@ def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reaso
     torch.manual_seed(seeds(config.seed)[0])
     model = build_model(config.model, data.shape, *dtypes(config.training.precision, data.device))
     for part in data.parts:
-        if not model.accepts(part.shape):
+        if not accepted(model, part.shape):
             raise ConfigError(
                 f"{part.directory} has {part.shape}, {data.parts[0].directory} {data.shape}, and this model cannot "
                 "read both: type model.mixer=local, groups or attention, with model.positions=none or rotary-2d, or "
                 "model.mixer=linear"
             )
-        model.add_shape(part.shape)
     if config.init_from is None or checkpoints(run):  # a run with checkpoints loads their weights later
         return model, []
     source = Path(config.init_from)
-    before = read_config(source / "config.json").model.constraints(read_shape(source))
-    now = config.model.constraints(data.shape)
+    before = constraints_of(read_config(source / "config.json").model, read_shape(source))
+    now = constraints_of(config.model, data.shape)
     folder = chosen_checkpoint(source, "newest")
     weights = load_weights(folder, which_weights(folder, "auto"))  # those that evaluation uses (ours)
     if before != now:
         weights = moved(weights, model.state_dict(), before, now)
     fix = "give the model the settings and the kind of data set of that run"
-    load_fitting(model, model.begun_from(weights), f"init_from={source}", fix)
+    if (begun := BEGINNINGS.get(config.model.kind)) is not None:
+        weights = begun(model, weights)
+    load_fitting(model, weights, f"init_from={source}", fix)
     new, left_out = ({*one.values()} - {*other.values()} for one, other in ((now, before), (before, now)))
     lines = []
     for what, constraints in (

@@ -15,6 +15,8 @@ from reason.data import PuzzleData, TrainingSets
 from reason.data.puzzles import AT_ONCE
 from reason.errors import ConfigError
 from reason.models.base import IGNORE
+from reason.models.mixing import fits_any_set
+from reason.models.recursive_config import takes_marks
 from reason.presets import presets
 from reason.settings.base import require
 from reason.training.loop import Trainer
@@ -93,7 +95,7 @@ def load_training_set(config: Config, device: torch.device) -> TrainingSets:
                 f"{data.metadata.ignore_label_id}), so there is nothing to learn; name another set with data=DIR"
             )
         refuse_unread(config, data)
-        if not config.model.set_agnostic and data.metadata.task.get("name") != parts[0].metadata.task.get("name"):
+        if not fits_any_set(config.model) and data.metadata.task.get("name") != parts[0].metadata.task.get("name"):
             raise ConfigError(
                 f"{data.directory} and {parts[0].directory} hold puzzles of two families; train on one of them"
             )
@@ -111,10 +113,10 @@ def refuse_unread(config: Config, data: PuzzleData) -> None:
     require(getattr(config.model, "causal", False) == causal, labels, what, kind, other)
     if (count := data.shape.num_puzzle_identifiers) > 1:
         identified, without = f"{data.directory}, whose puzzles have {count} identifiers,", "data=DIR of a set without"
-        require(config.model.reads_identifiers, identified, "a model that reads puzzle identifiers", without)
+        require(hasattr(config.model, "puzzle_emb_len"), identified, "a model that reads puzzle identifiers", without)
     if data.marks:
         symbols = "model.symbols=false" if hasattr(config.model, "symbols") else ""
-        require(config.model.takes_marks, "data.marks=true", "a head that can have marks", symbols, "data.marks=false")
+        require(takes_marks(config.model), "data.marks=true", "a head that can have marks", symbols, "data.marks=false")
 
 
 def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:

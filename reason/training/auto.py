@@ -8,6 +8,7 @@ from reason.config.overrides import Changes, derive, leaves
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.models.base import Shape
+from reason.models.mixing import numbers_written
 from reason.training.accelerate import accelerator, fused, inductor_works, lacking
 from reason.training.precision import dtypes
 
@@ -32,7 +33,7 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device) -> tuple[
     """
     training = config.training
     computed = dtypes(config.training.precision, device)
-    written = max(config.model.numbers_written(shape) for shape in shapes) * config.rollout.loops.typical
+    written = max(numbers_written(config.model, shape) for shape in shapes) * config.rollout.loops.typical
     steps = training.steps * config.rollout.grad_steps * training.batch_size
     config, reasons = _compiling(config, "training.compile", steps * written, device)
     chosen = accelerator(config.model, computed, device)
@@ -50,7 +51,7 @@ def resolve_evaluation(
 
     puzzles: the number that this process evaluates.
     """
-    return _compiling(config, "evaluation.compile", steps * puzzles * config.model.numbers_written(shape) / 3, device)
+    return _compiling(config, "evaluation.compile", steps * puzzles * numbers_written(config.model, shape) / 3, device)
 
 
 def _compiling(config: Config, setting: str, written: float, device: torch.device) -> tuple[Config, list[str]]:

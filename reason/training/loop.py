@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,6 +25,7 @@ from reason.data import Sampler, TrainingSets
 from reason.losses import evaluate_terms, weighted_sum
 from reason.losses.balance import AlgGradNorm
 from reason.models.base import Batch, Reasoner
+from reason.models.mapped import with_maps
 from reason.plugins import extension
 from reason.rollout import first_carry, supervise
 from reason.training import state
@@ -124,7 +125,8 @@ class Trainer:
         """
         scalars = scalars or self.scalars()
         if self.config.optimizer.freezes(self.step, self.config.training.steps):
-            self.model.freeze_embedding()
+            model: Any = self.model
+            model.freeze_embedding()  # the config checks that there is this method
         weights = self.balancer.weights(scalars.loss_weights) if self.balancer else scalars.loss_weights
         for plan in self.step_plans():
             # The balancer measures in eager mode. With gradient checkpointing the backward pass repeats forward calls,
@@ -172,7 +174,7 @@ class Trainer:
         terms = evaluate_terms(step, self.config.loss, weights.keys())
         if plan.measure_gradients and self.balancer is not None:
             scale = self.scaling.factor(self.device)
-            gradient = partial(unscaled_gradient, weights=self.model.balance_weights(), scale=scale)
+            gradient = partial(unscaled_gradient, weights=with_maps(self.model).balance_weights(), scale=scale)
             self.balancer.update(self.step, terms, gradient, self.world.mean)
         loss = weighted_sum(terms, weights) / self.config.rollout.grad_steps
         self.scaling.scale(loss).backward()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
 
+Weights = dict[str, Tensor]
+BEGINNINGS: dict[str, Callable[[Any, Weights], Weights]] = {}  # by kind of model: fit a run's weights to a new model
 _MESSAGES = re.compile(r"^(?P<mixer>.*\bmixer)\.(?P<messages>\w+\.\d+)\.(?P<rest>.*)$")
 
 

@@ -16,6 +16,7 @@ from reason.api import Run
 from reason.dynamics.jacobian import Map, jvp
 from reason.losses.repulsion import repulsion as repulsion_loss
 from reason.models.base import Batch, Reasoner
+from reason.models.mapped import with_maps
 from reason.models.states import precise, rows_of
 from reason.plugins import extension
 from reason.rollout import StepRecord, unroll
@@ -42,7 +43,7 @@ def spectrum(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], step
     every = figure.subplots(1, len(records), sharex=True, sharey=True, squeeze=False)[0]
     circle = np.exp(2j * np.pi * np.linspace(0, 1, 200))
     for axes, record in zip(every, records, strict=True):
-        f, z = record.model.map_inside(record.state, record.context, "cycle")
+        f, z = with_maps(record.model).map_inside(record.state, record.context, "cycle")
         values = probes.eigenvalues(f, z, EIGENVALUES, 1e-4)
         axes.plot(circle.real, circle.imag, color="grey", lw=0.8)
         axes.plot(values.real, values.imag, "o", ms=4)
@@ -55,7 +56,7 @@ def determinants(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], 
     figure.set_size_inches(6.5, 4)
     axes = figure.subplots()
     for record in _first_records(runs[0], batches[0], steps):
-        f, z = record.model.map_inside(record.state, record.context, "f_h")
+        f, z = with_maps(record.model).map_inside(record.state, record.context, "f_h")
         logs, signs = log_determinants(cell_jacobian(f, z, getattr(record.context.layout, "prefix", 0)))
         logs, k = np.diff(logs, prepend=0), np.arange(1, len(logs) + 1)
         (line,) = axes.plot(k, logs, lw=1, label=f"step {record.step}: {(signs < 0).sum()} of {len(k)} negative")
@@ -112,7 +113,7 @@ def portrait(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], step
         grid = torch.cartesian_prod(ticks, ticks)  # (GRID², 2)
         same = torch.zeros(len(grid), dtype=torch.long)
         state, context = rows_of(record.state, same), record.context.rows(same)
-        f, z = model.map_inside(state, context, "f_h")
+        f, z = with_maps(model).map_inside(state, context, "f_h")
         points = (origin + grid @ plane.T).view_as(z)
         speed = (f(points) - points).flatten(1) @ plane
         axes.quiver(*grid.T, *speed.T, angles="xy", color="grey", width=0.003)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from reason.dynamics.jacobian import jvp
 from reason.losses.equilibrium import maps
+from reason.models.mapped import with_maps
 from reason.models.states import normal_like
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import SupervisionStep
@@ -51,7 +52,7 @@ def jsrr_loss(step: SupervisionStep, rows: int | None, config: JsrrConfig) -> Te
     state = type(last)(*(at_least_float32(z.detach())[few] for z in last))
     context = step.context.rows(few)
     mask = None if context.mask is None else at_least_float32(context.mask)
-    f, z = step.model.map_inside(state, replace(context, x=at_least_float32(context.x), mask=mask), "cycle")
+    f, z = with_maps(step.model).map_inside(state, replace(context, x=at_least_float32(context.x), mask=mask), "cycle")
     v = _unit(normal_like(z))
     with torch.no_grad():
         for _ in range(config.iterations - 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
 from pydantic import Field, model_validator
@@ -24,8 +24,9 @@ from reason.extensions.looped.layers import (
     StructuredLayer,
     TransformerBlock,
 )
-from reason.models.base import Batch, Context, MapKind, Readout, Shape
+from reason.models.base import Batch, Context, Readout, Shape
 from reason.models.layout import LayoutModel, masked
+from reason.models.mapped import MapKind
 from reason.models.mixing import MIXERS, MixingConfig, Positions, build_mixer, check_mixing, inner_of
 from reason.nn.block import sequence_first
 from reason.nn.linear import Embedding
@@ -78,8 +79,6 @@ class LoopedConfig(MixingConfig):
         "norm",
         description="input of the head: norm: N(z); raw: z; k: z, N(z) from loop k on (k: T as trained)",
     )
-
-    mixed_precision: ClassVar[bool] = True
 
     @model_validator(mode="after")
     def _fits(self) -> LoopedConfig:

@@ -15,6 +15,7 @@ from reason.losses.lm import IN_PIECES
 from reason.models import FAMILIES, Family
 from reason.report.measures import MEASURES, Measure
 from reason.settings.base import Need
+from reason.training.warm_start import BEGINNINGS
 
 if TYPE_CHECKING:
     from reason.config.schema import Config
@@ -28,6 +29,7 @@ def _caches(config: Config) -> Iterator[Need]:
 IN_PIECES["softmax"] = LargeSoftmax.apply
 MEASURES["perplexity_by_step"] = Measure("perplexity", ".4g")
 FAMILIES["looped"] = Family(LoopedConfig, LoopedModel)
+BEGINNINGS["looped"] = LoopedModel.begun_from
 TERMS |= {
     "jsrr": Term(
         jsrr_loss, "STARS: growth of a perturbation in one map, squared; λ of its eq. 4", settings=("rows",),

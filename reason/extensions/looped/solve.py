@@ -15,7 +15,8 @@ from datasets_gen.progress import Progress
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.looped.decoding import Sharing, generate
-from reason.solve import WRITERS, Writer
+from reason.extensions.looped.model import LoopedModel
+from reason.solve import COMPLETIONS, WRITERS, Writer
 
 if TYPE_CHECKING:
     from datasets_gen.extensions.text.puzzles import Text
@@ -113,3 +114,4 @@ def sampled(logits: Tensor, temperature: float, top_p: float, generator: torch.G
 
 
 WRITERS["text"] = Writer(add_options, write, lines_of)
+COMPLETIONS["looped"] = LoopedModel.completed

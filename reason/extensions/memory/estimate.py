@@ -20,6 +20,7 @@ from reason.config.schema import Config
 from reason.losses import evaluate_terms, weighted_sum
 from reason.models import build_model
 from reason.models.base import Batch, Reasoner, Shape
+from reason.models.mapped import with_maps
 from reason.nn.dtypes import Dtypes
 from reason.rollout import Carry, first_carry, supervise
 from reason.training.device import pick_device
@@ -125,7 +126,7 @@ def supervised(
     terms = evaluate_terms(step, config.loss, config.loss.present)
     if part == 0 and config.balance.kind != "fixed":
         for term in terms.values():
-            unscaled_gradient(term, model.balance_weights())
+            unscaled_gradient(term, with_maps(model).balance_weights())
     loss = weighted_sum(terms, dict(config.loss.weights))
     del step, terms
     loss.backward()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,9 @@ class PlainConfig(ModelConfig):
         "loss.weights.q_halt": 0.0,
         "loss.weights.q_continue": 0.0,
     }
-    mixed_precision = True
+
+    def check(self, config: Any) -> None:
+        """Fit every config: the module is called in `autocast`."""
 
 
 class Answer(NamedTuple):

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from reason.dynamics.jacobian import Map, estimated_diagonal, jvp
 from reason.models.base import Context, Reasoner, State
+from reason.models.mapped import with_maps
 from reason.models.states import distance, mapped, norm, normal_like
 
 LONGEST_PERIOD = 8
@@ -57,14 +58,14 @@ def radius(model: Reasoner, state: State, context: Context) -> float:
 
     Tens of Jacobian products, each three or four calls.
     """
-    f, z = model.map_inside(state, context, "cycle")
+    f, z = with_maps(model).map_inside(state, context, "cycle")
     values = eigenvalues(f, z, 1) if f(z).isfinite().all() else np.empty(0)
     return float(np.abs(values).max()) if len(values) else math.nan
 
 
 def trace(model: Reasoner, state: State, context: Context) -> float:
     """Return tr(∂g/∂z)/N by Hutchinson's estimate with 16 probes, N active numbers; < 1: contracts on average."""
-    f, z = model.map_inside(state, context, "cycle")
+    f, z = with_maps(model).map_inside(state, context, "cycle")
     inside = 1.0 if context.mask is None else context.mask.mean().item()
     return estimated_diagonal(f, z, probes=16).mean().item() / inside
 
@@ -120,7 +121,7 @@ def oscillation(model: Reasoner, state: State, context: Context) -> list[float]:
     The low state is z_L, or the last state of a model without z_L. nan if it does not move.
     """
     seen = [state[-1]]
-    for moved in model.path(state, context):
+    for moved in with_maps(model).path(state, context):
         if moved[-1] is not seen[-1]:
             seen.append(moved[-1])
     z = torch.cat(seen).flatten(1)

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 from reason.evaluation.config import STUDIES, Study
-from reason.settings.base import Need
-
-if TYPE_CHECKING:
-    from reason.config.schema import Config
-
-
-def _maps(config: Config) -> Iterator[Need]:
-    yield Need(config.model_has("map"), "maps of the state (Reasoner.map)")
-
+from reason.losses.equilibrium import maps
 
 STUDIES |= {
     "policies": Study(
@@ -23,7 +12,7 @@ STUDIES |= {
         plain=True,
         argument=r"(0?\.\d+)?",
     ),
-    "probes": Study("probe the dynamics in float64; takes minutes if states are large", _maps, plain=True),
+    "probes": Study("probe the dynamics in float64; takes minutes if states are large", maps, plain=True),
     "restarts": Study(
         "R answers per puzzle, restarts=R, each at the cost of a pass; they differ in the initial state, the puzzle's "
         "symmetry and noise on the state, or in one of these: restarts=R:initial, R:symmetry, R:noise",

@@ -18,6 +18,8 @@ from reason.evaluation.config import STUDIES
 from reason.evaluation.evaluator import evaluate
 from reason.evaluation.suite import consumers_of, sections_of
 from reason.extensions.studies import dynamics
+from reason.models import FAMILIES, Family
+from reason.models.base import ModelConfig, Reasoner
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,8 +58,9 @@ def test_policies_and_probes_make_no_graph(trained):
     read_by_one_graph(*trained, studies="policies,probes")
 
 
-def test_what_studies_ask_for():
-    (need,) = STUDIES["probes"].needs(SimpleNamespace(model_has=lambda method: method != "map"))
+def test_what_studies_ask_for(monkeypatch):
+    monkeypatch.setitem(FAMILIES, "", Family(ModelConfig, Reasoner))
+    (need,) = STUDIES["probes"].needs(SimpleNamespace(model=ModelConfig()))
     assert not need.met
     page = output("evaluate --help evaluation.studies")
     assert all(name in page for name in ("policies", "restarts=", "probes"))

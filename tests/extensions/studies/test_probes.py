@@ -10,7 +10,8 @@ from losses.test_dynamics_terms import in_a_larger_maze
 from torch import Tensor
 
 from reason.extensions.studies import probes as P
-from reason.models.base import Context, Readout, Reasoner, Shape
+from reason.models.base import Context, Readout, Shape
+from reason.models.mapped import Mapped
 from reason.models.states import precise, residual, rows_of
 
 
@@ -18,7 +19,7 @@ class One(NamedTuple):
     z: Tensor
 
 
-class Linear(Reasoner):
+class Linear(Mapped):
     """z ← A z + x on (B, 1, n), read out by its sign: everything about it is known."""
 
     def __init__(self, matrix, shift=0.0):
