@@ -9,7 +9,7 @@ from reason.errors import has_controls, printable
 from reason.evaluation.config import STUDIES, EvaluationConfig
 from reason.losses import TERMS, LossConfig
 from reason.losses.balance import BalanceConfig
-from reason.models import FAMILIES, AnyModelConfig, model_class
+from reason.models import FAMILIES, AnyModelConfig
 from reason.models.base import Reasoner
 from reason.models.mapped import Mapped
 from reason.plugins import load_parts
@@ -65,12 +65,15 @@ class Config(BaseConfig):
 
 def refuse_unfit(config: Config) -> None:
     """Raise ConfigError for the first need that is not met; the text names setting, need and fix."""
-    loss, model, reasoner = config.loss, config.model, model_class(config.model)
+    loss, model, reasoner = config.loss, config.model, FAMILIES[config.model.kind].model
     model.check(config)
     for name in loss.present:
-        weight = f"loss.weights.{name}"
-        for need in TERMS[name].needs(config):
-            require(need.met, f"{weight}={getattr(loss.weights, name):g}", need.what, need.fix, f"{weight}=0")
+        term, weight = TERMS[name], f"loss.weights.{name}"
+        setting, without = f"{weight}={getattr(loss.weights, name):g}", f"{weight}=0"
+        if term.trains in HEADS:
+            require(term.trains in model.heads, setting, HEADS[term.trains], without)
+        for need in term.needs(config):
+            require(need.met, setting, need.what, need.fix, without)
     for name in config.evaluation.asked:
         for need in STUDIES[name].needs(config):
             require(need.met, f"evaluation.studies={name}", need.what, need.fix, "evaluation.studies=[]")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from reason.errors import ConfigError
 from reason.losses.equilibrium import equilibrium_x, equilibrium_z, maps
-from reason.losses.halting import halt_loss, halting_head, next_value, q_continue_loss
+from reason.losses.halting import halt_loss, next_value, q_continue_loss
 from reason.losses.lm import Likelihood, Reduction, lm_loss
 from reason.losses.repulsion import repulsion_x, repulsion_z
 from reason.losses.stability import rh_stable_z, rh_unstable_x
@@ -33,14 +33,13 @@ class Term(NamedTuple):
     settings: tuple[str, ...] = ()  # keys of the section `loss` that are passed to the function
     section: type[BaseConfig] | None = None  # its settings loss.NAME: the function's last argument
     needs: Callable[[Config], Iterable[Need]] = lambda config: ()  # its requirements on the rest of a config
-    trains: str = ""  # the value of a Readout that it trains: q_halt, q_continue, gate
+    trains: str = ""  # the value of a Readout that it trains, which the model must have: q_halt, q_continue, gate
     convex: bool = False  # LM's weight is multiplied by 1 − λ (STARS eq. 4)
 
 
 TERMS: dict[str, Term] = {  # add an entry to define your own term
     "lm": Term(lm_loss, "cross-entropy of the cells", weight=1.0, settings=("likelihood", "reduction")),
-    "q_halt": Term(
-        halt_loss, "BCE of q_halt against 'row exact'", weight=0.5, needs=halting_head, trains="q_halt"),
+    "q_halt": Term(halt_loss, "BCE of q_halt against 'row exact'", weight=0.5, trains="q_halt"),
     "q_continue": Term(
         q_continue_loss, "HRM's BCE of q_continue against its bootstrapped target", needs=next_value,
         trains="q_continue"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from reason.models import model_class
+from reason.models import FAMILIES
 from reason.models.base import State
 from reason.models.mapped import Mapped, with_maps
 from reason.nn.dtypes import at_least_float32
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def maps(config: Config) -> Iterator[Need]:
     """Yield the need of maps of the state."""
-    yield Need(issubclass(model_class(config.model), Mapped), "maps of the state (reason.models.mapped.Mapped)")
+    yield Need(issubclass(FAMILIES[config.model.kind].model, Mapped), "maps of the state (reason.models.mapped.Mapped)")
 
 
 def equilibrium_z(step: SupervisionStep) -> Tensor:

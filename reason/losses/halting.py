@@ -17,14 +17,8 @@ if TYPE_CHECKING:
     from reason.config.schema import Config
 
 
-def halting_head(config: Config) -> Iterator[Need]:
-    """Yield the need of a halting head."""
-    yield Need("q_halt" in config.model.heads, "a halting head (q_halt)")
-
-
 def next_value(config: Config) -> Iterator[Need]:
-    """Yield the needs of q_continue and of the readout of the next supervision step."""
-    yield Need("q_continue" in config.model.heads, "a continue value (q_continue)")
+    """Yield the need of the readout of the next supervision step."""
     yield Need(config.rollout.halting == "q-learning", "the readout of one step further", "rollout.halting=q-learning")
 
 

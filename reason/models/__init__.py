@@ -45,11 +45,6 @@ def _validate_by_family(section: Any, info: ValidationInfo) -> Any:
 AnyModelConfig = Annotated[SerializeAsAny[ModelConfig], BeforeValidator(_validate_by_family)]
 
 
-def model_class(config: ModelConfig) -> type[Reasoner]:
-    """Return the class of the models that `config` describes."""
-    return FAMILIES[config.kind].model
-
-
 def build_model(
     config: ModelConfig, shape: Shape, dtype: torch.dtype = torch.float32, products: torch.dtype | None = None
 ) -> Reasoner:

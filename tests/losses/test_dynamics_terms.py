@@ -19,7 +19,7 @@ from reason.losses.repulsion import repulsion, repulsion_x, repulsion_z
 from reason.losses.stability import rh_stable_z, rh_unstable_x
 from reason.models import RecursiveConfig, RecursiveModel, Shape
 from reason.models.base import IGNORE, Batch, Readout
-from reason.models.recursive import RecursiveState
+from reason.models.states import mapped, rows_of
 from reason.rollout import SupervisionStep
 
 LIKELIHOODS = ["softmax", "stablemax", "stablemax3", "stablemax5"]
@@ -178,7 +178,7 @@ def expanding(model, active=None, rows=3):
     with torch.no_grad():
         model.f_l.output.mul_(3)
     seen = unrolled(model, rows, active)
-    return replace(seen, states=(RecursiveState(*(0.05 * z for z in seen.states[-1])),))
+    return replace(seen, states=(mapped(seen.states[-1], lambda z: 0.05 * z),))
 
 
 @pytest.mark.usefixtures("exact")
@@ -223,12 +223,7 @@ def test_cells_beyond_the_edge_do_not_count():
 def test_some_rows_stand_for_all():
     seen = expanding(made(), rows=4)
     halves = [
-        replace(
-            seen,
-            context=seen.context.rows(r),
-            states=(RecursiveState(*(z[r] for z in seen.states[-1])),),
-            active=seen.active[r],
-        )
+        replace(seen, context=seen.context.rows(r), states=(rows_of(seen.states[-1], r),), active=seen.active[r])
         for r in (slice(0, 2), slice(2, 4))
     ]
     for loss in (rh_stable_z, rh_unstable_x):
@@ -252,7 +247,7 @@ def test_the_gradient_of_terms_with_a_map_is_a_finite_difference(loss, more):
     seen = expanding(made(puzzle_emb_len=0), rows=2)
     weight = seen.model.f_l.output
     start, direction = weight.detach().clone(), torch.randn_like(weight)
-    states = (RecursiveState(*(z.detach() for z in seen.states[-1])),)
+    states = (mapped(seen.states[-1], torch.Tensor.detach),)
 
     def value(step):
         torch.manual_seed(7)  # the same probes each time

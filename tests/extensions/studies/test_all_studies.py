@@ -18,8 +18,7 @@ from reason.evaluation.config import STUDIES
 from reason.evaluation.evaluator import evaluate
 from reason.evaluation.suite import consumers_of, sections_of
 from reason.extensions.studies import dynamics
-from reason.models import FAMILIES, Family
-from reason.models.base import ModelConfig, Reasoner
+from reason.models import FAMILIES
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -59,9 +58,8 @@ def test_policies_and_probes_make_no_graph(trained):
 
 
 def test_what_studies_ask_for(monkeypatch):
-    monkeypatch.setitem(FAMILIES, "", Family(ModelConfig, Reasoner))
-    (need,) = STUDIES["probes"].needs(SimpleNamespace(model=ModelConfig()))
-    assert not need.met
+    monkeypatch.setitem(FAMILIES, "", FAMILIES["recursive"]._replace(model=object))
+    assert [need.met for need in STUDIES["probes"].needs(SimpleNamespace(model=SimpleNamespace(kind="")))] == [False]
     page = output("evaluate --help evaluation.studies")
     assert all(name in page for name in ("policies", "restarts=", "probes"))
     refusal("evaluate sudoku studies=restarts=0", "unknown study restarts=0; studies are ")

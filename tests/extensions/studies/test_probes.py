@@ -1,22 +1,17 @@
 """The probes on maps whose dynamics are known, and on a real model against plain loops."""
 
 import math
-from typing import NamedTuple
 
 import pytest
 import torch
 from evaluators import random_batch, small
 from losses.test_dynamics_terms import in_a_larger_maze
-from torch import Tensor
 
 from reason.extensions.studies import probes as P
 from reason.models.base import Context, Readout, Shape
 from reason.models.mapped import Mapped
+from reason.models.recursion import OneState
 from reason.models.states import precise, residual, rows_of
-
-
-class One(NamedTuple):
-    z: Tensor
 
 
 class Linear(Mapped):
@@ -31,16 +26,16 @@ class Linear(Mapped):
         return Context(torch.full((len(batch.inputs), 1, len(self.matrix)), self.shift, dtype=self.dtype))
 
     def initial_state(self, context):
-        return One(torch.ones_like(context.x))
+        return OneState(torch.ones_like(context.x))
 
     def step(self, state, context):
-        return One(state.z @ self.matrix.T + context.x)
+        return OneState(state.z_h @ self.matrix.T + context.x)
 
     def readout(self, state, context, step=None):
-        return Readout(torch.stack([-state.z[..., 0], state.z[..., 0]], dim=-1))
+        return Readout(torch.stack([-state.z_h[..., 0], state.z_h[..., 0]], dim=-1))
 
     def map(self, state, context, kind):
-        return lambda z: self.step(One(z), context).z, state.z
+        return lambda z: self.step(OneState(z), context).z_h, state.z_h
 
 
 def diagonal(*values, shift=0.0):
@@ -94,9 +89,9 @@ TURN = torch.tensor([[0, 0, 1], [1, 0, 0], [0, 1, 0]], dtype=torch.float64)
     (diagonal(1e30, 0.5, shift=1.0), (1.0, 1.0), "divergence"),
 ])  # fmt: skip
 def test_every_end_has_its_name(model, start, end):
-    context, state, points = model.encode(PUZZLE), One(torch.tensor([[start]], dtype=torch.float64)), []
+    context, state, points = model.encode(PUZZLE), OneState(torch.tensor([[start]], dtype=torch.float64)), []
     for _ in range(31):
-        points.append(state.z.flatten())
+        points.append(state.z_h.flatten())
         state = model.step(state, context)
     path = P.trajectory(torch.stack(points).detach(), solved=True)
     assert path["end"] == end
