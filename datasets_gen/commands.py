@@ -30,9 +30,7 @@ Every command has its own --help with examples. The same options and seed give t
 COMMANDS: list[Callable[[argparse._SubParsersAction], None]] = [  # each adds one or more commands
     module.add_parser for module in (sudoku, maze, importers, verify)
 ]
-FILES: dict[
-    str, Callable[[argparse._SubParsersAction, str], None]
-] = {}  # commands for files, by the end of their names
+FILES: dict[str, Callable[[argparse._SubParsersAction, str], None]] = {}  # for files, by the end of their names
 
 
 def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:

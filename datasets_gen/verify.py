@@ -75,9 +75,7 @@ def _layout(directory: Path, name: str, metadata: Metadata, split: Split) -> str
     if not 0 <= metadata.pad_id < metadata.vocab_size:
         raise DatasetError(f"{where}: pad_id {metadata.pad_id} is outside the vocabulary")
     if not 0 <= metadata.blank_identifier_id < metadata.num_puzzle_identifiers:
-        raise DatasetError(
-            f"{where}: blank_identifier_id {metadata.blank_identifier_id} is not the number of an identifier"
-        )
+        raise DatasetError(f"{where}: blank_identifier_id {metadata.blank_identifier_id} is not an identifier's number")
     examples, puzzles = len(split.inputs), len(split.puzzle_indices) - 1
     if not np.isclose(metadata.mean_puzzle_examples, examples / max(puzzles, 1)):
         stated = metadata.mean_puzzle_examples

@@ -150,11 +150,7 @@ def _from_npy(options: argparse.Namespace) -> dict[str, Any]:
 
 
 DRAWN = {
-    "subsample": {
-        "type": whole_number,
-        "metavar": "N",
-        "help": "draw N puzzles of the training file, as HRM and TRM do",
-    },
+    "subsample": {"type": whole_number, "metavar": "N", "help": "draw N puzzles of the training file, as TRM does"},
     "seed": {"type": whole_number, "help": "random seed of the draw (default 0)"},
 }
 FORMATS |= {

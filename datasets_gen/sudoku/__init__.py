@@ -79,9 +79,7 @@ class Sudoku(SquareBoard):
             outside = (tokens < lowest) | (tokens >= self.vocab_size)
             if outside.any():
                 cell = int(outside.argmax())
-                return (
-                    f"the {name} holds token {tokens[cell]} at {self.place(cell)}, which is not a digit 1-{self.size}"
-                )
+                return f"the {name} has token {tokens[cell]} at {self.place(cell)}, not a digit 1-{self.size}"
         changed = (question != 1) & (question != answer)
         if changed.any():
             cell = int(changed.argmax())

@@ -42,9 +42,7 @@ class Shape(BaseConfig):
     vocab_size: int = Field(ge=1, le=2**20)
     num_puzzle_identifiers: int = Field(1, ge=1, le=2**31)
     structure: Structure = Structure()
-    marks: tuple[int, ...] = Field(
-        (), description="for each extra training token V + i, the token that it stands for in an answer"
-    )
+    marks: tuple[int, ...] = Field((), description="for each extra token V + i of training labels, the answer's token")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

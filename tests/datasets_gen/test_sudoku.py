@@ -109,7 +109,7 @@ def test_fault_and_valid_name_the_same_puzzles(size):
     for q, a, words in [
         (question, answer, None),
         (put(question, clue, (question[clue] - 1) % size + 2), answer, "where the question has the clue"),
-        (put(question, blank, 0), answer, "the question holds token 0"),
+        (put(question, blank, 0), answer, "the question has token 0"),
         (put(question, clue, 1), answer, "more than one solution"),
         (question, put(answer, blank, (answer - 1) % size + 2), "twice"),
         (question, put(answer, blank, 1), "the answer holds token 1"),

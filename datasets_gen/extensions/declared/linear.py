@@ -57,10 +57,7 @@ def _linear_form(text: str, size: int, numbers: tuple[int, ...], values: tuple[i
 
 
 def _sum(terms: dict[tuple[int, int], int], low: int, high: int) -> Sum:
-    """Clip the bounds to the range of the sum; drop terms of weight 0 if all other weights are 1.
-
-    If weights differ, terms of weight 0 are kept, so that their cells receive the constraint's message.
-    """
+    """Clip the bounds to the sum's range; if weights differ, keep terms of weight 0: their cells get the message."""
     if {*terms.values()} <= {0, 1}:
         terms = {boolean: weight for boolean, weight in terms.items() if weight} or terms
     places, values = zip(*sorted(terms), strict=True)

@@ -33,9 +33,7 @@ def run_export(options: argparse.Namespace) -> None:
     metadata, split = read_split(options.directory, name)
     puzzle = puzzle_of(metadata)
     if not isinstance(puzzle, Sudoku | Maze):
-        raise DatasetError(
-            f"{options.directory} is a set of {puzzle.task['name']}; only Sudoku and mazes have this CSV"
-        )
+        raise DatasetError(f"{options.directory}: sets of {puzzle.task['name']} have no CSV; Sudoku and mazes have")
     write_table(options.output, puzzle, metadata, split, name)
     print(f"{options.output}: {len(split.inputs):,} puzzles of {options.directory}, split {name}")
 

@@ -93,13 +93,11 @@ def folder_of(directory: Path) -> Path:
 
 def common(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options that determine the set, as parsed from JSON, and a hash of the user's page."""
-    options_of_set = {name: value for name, value in vars(options).items() if name not in MAY_DIFFER} | {
-        "version": __version__
-    }
+    kept = {name: value for name, value in vars(options).items() if name not in MAY_DIFFER} | {"version": __version__}
     page = Path(options.generator)
     if page.suffix == ".py":
-        options_of_set["sha256 of the page"] = hashlib.sha256(page.read_bytes()).hexdigest()
-    return dict(json.loads(json.dumps(options_of_set)))
+        kept["sha256 of the page"] = hashlib.sha256(page.read_bytes()).hexdigest()
+    return dict(json.loads(json.dumps(kept)))
 
 
 OUTPUT_OPTIONS.append(add_shard)

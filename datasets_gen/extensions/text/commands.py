@@ -159,9 +159,7 @@ def _splits(names: list[str], options: argparse.Namespace) -> dict[str, str]:
     """Return the split of each document by its name."""
     sizes = {name: max(1, round(getattr(options, name) * len(names))) for name in SPLITS[1:] if getattr(options, name)}
     if sum(sizes.values()) >= len(names):
-        raise DatasetError(
-            f"{len(names)} documents are too few for {len(sizes) + 1} splits; add documents, or type --test 0"
-        )
+        raise DatasetError(f"{len(names)} documents are too few for {len(sizes) + 1} splits; add some, or --test 0")
     order = [names[number] for number in np.random.default_rng(options.seed).permutation(len(names))]
     split_of, first = dict.fromkeys(names, "train"), 0
     for split, size in sizes.items():

@@ -117,9 +117,7 @@ def _worked_through(folder: Path, ablation: Ablation, cells: list[Cell], jobs: i
 def _submitted(folder: Path, ablation: Ablation, cells: list[Cell], through: Executor) -> int:
     """Print the summary, and submit the runs that are neither finished nor in a job; returns the exit status."""
     before, states = {run: job for job, run in slurm.submitted(folder).items()}, slurm.queued()
-    left = [
-        cell for cell in cells if cell.missing(ablation)
-    ]  # after `queued`, so that jobs which ended meanwhile have results
+    left = [cell for cell in cells if cell.missing(ablation)]  # after `queued`: ended jobs then have results
     _summarize(folder, ablation, cells)
     idle = [cell for cell in left if before.get(cell.run.name) not in states]
     for cell in idle:

@@ -50,9 +50,7 @@ def summary(runs: Runs) -> list[dict[str, Any]]:
 
 def measured(runs: Runs) -> str:
     """Return the key of the compared measure: one that all runs have, else exact accuracy."""
-    return next(
-        iter(shared_measures([each for by_seed in runs.values() for each in by_seed.values()])), "exact_by_step"
-    )
+    return next(iter(shared_measures([each for seeds in runs.values() for each in seeds.values()])), "exact_by_step")
 
 
 def spread(values: Sequence[float]) -> dict[str, float | None]:
@@ -120,21 +118,19 @@ def write_ablation(folder: Path, title: str, runs: Runs) -> Table:
 
 def charts(runs: Runs) -> list[Chart]:
     """Return charts of the measure by step and, for a share, of the error: lines for means, points for seeds."""
-    trained = max(results["trained_steps"] for results_of in runs.values() for results in results_of.values())
+    trained = max(results["trained_steps"] for curve in runs.values() for results in curve.values())
     key = measured(runs)
     name_of_measure, form = MEASURES.get(key, EXACT)
-    logged = {name: [each[key] for each in results_of.values()] for name, results_of in runs.items() if results_of}
-    curves = {
-        name: np.array([one[: min(map(len, results_of))] for one in results_of]) for name, results_of in logged.items()
-    }
+    logged = {name: [each[key] for each in curve.values()] for name, curve in runs.items() if curve}
+    curves = {name: np.array([one[: min(map(len, curve))] for one in curve]) for name, curve in logged.items()}
 
     def draw(axes: Axes, errors: bool = False) -> None:
-        for index, (name, results_of) in enumerate(curves.items()):
-            style, steps = styled(index), np.arange(1, results_of.shape[1] + 1)
-            shown = 1 - results_of if errors else results_of
+        for index, (name, curve) in enumerate(curves.items()):
+            style, steps = styled(index), np.arange(1, curve.shape[1] + 1)
+            shown = 1 - curve if errors else curve
             axes.plot(steps, shown.mean(0), label=name, markevery=max(1, len(steps) // 16), **style)
             axes.plot(steps, shown.T, ls="", marker=".", ms=3, color=style["color"], alpha=0.5)
-        longest = max(results_of.shape[1] for results_of in curves.values())
+        longest = max(curve.shape[1] for curve in curves.values())
         label = f"{name_of_measure}, mean and seeds"
         if errors:
             errors_axis(axes)
@@ -145,9 +141,7 @@ def charts(runs: Runs) -> list[Chart]:
         steps_axis(axes, {"steps": longest, "trained_steps": trained})
         legend(axes)
 
-    alt_text = "; ".join(
-        f"{name}: {results_of[:, -1].mean():{form}} at the last step" for name, results_of in curves.items()
-    )
+    alt_text = "; ".join(f"{name}: {curve[:, -1].mean():{form}} at the last step" for name, curve in curves.items())
     size = (PANEL[0], max(PANEL[1], 0.17 * len(curves) + 0.8))
     drawn = {name_of_measure: draw} | ({} if key in MEASURES else {"error, 1 − exact": partial(draw, errors=True)})
     return [Chart(title, alt_text, each, size) for title, each in drawn.items()]

@@ -123,10 +123,9 @@ class Cell:
     def results(self, name: str = EVALUATION) -> dict[str, Any] | None:
         """Return the results of an evaluation, with the minutes of training; None if they are missing or damaged."""
         try:
-            results = compared(read_json(self.run / "evaluation" / name / "results.json"))
-            return results | {
-                "minutes": max((line.get("seconds", 0) for line in read_metrics(self.run)), default=0) / 60
-            }
+            measures = compared(read_json(self.run / "evaluation" / name / "results.json"))
+            seconds = max((line.get("seconds", 0) for line in read_metrics(self.run)), default=0)
+            return measures | {"minutes": seconds / 60}
         except (OSError, ConfigError):
             return None
 

@@ -44,9 +44,7 @@ def export(argv: list[str]) -> int:
         words.append(f"{Path(words[0]).resolve().name}-onnx")
     if len(words) != 2:
         got = " ".join(words) or "none"
-        raise ConfigError(
-            f"a run and a folder to write are needed, got {got}; for example: reason export runs/mine mine"
-        )
+        raise ConfigError(f"a run and a folder to write are needed, got {got}; as in: reason export runs/mine mine")
     out = Path(words[1])
     sets = [name.strip() for name in pairs.pop("data.directory", "").split(",") if name.strip()]
     run, trained = run_and_config(words[0])

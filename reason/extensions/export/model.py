@@ -100,11 +100,8 @@ def _command(config: Config, typed: Sequence[str]) -> list[str]:
     chosen = presets(config.name).get(config.name)
     if chosen is None:
         preset = next((word for word in typed if ".py:" in word), None)
-        return (
-            []
-            if preset is None
-            else ["train.py", f"{Path(preset.rpartition(':')[0]).name}:{preset.rpartition(':')[2]}"]
-        )
+        file, _, called = (preset or "").rpartition(":")
+        return [] if preset is None else ["train.py", f"{Path(file).name}:{called}"]
     trees = [chosen.config().model_dump(mode="json"), config.model_dump(mode="json")]
     changes = {key: values[1] for key, values in differing(trees).items() if not has_mark(key, Mark.OUTSIDE)}
     if not names_presets_own_set(config):

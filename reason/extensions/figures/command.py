@@ -40,9 +40,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("kind", choices=DRAWN)
     parser.add_argument("file", metavar="FILE", type=Path)
     parser.add_argument("runs", nargs="*", metavar="RUN")
-    parser.add_argument(
-        "--puzzles", type=int, default=4, help="number of puzzles (default 4); spectra use only the first"
-    )
+    parser.add_argument("--puzzles", type=int, default=4, help="number of puzzles (default 4); spectra use the first")
     parser.add_argument("--steps", type=int, default=16, help="supervision steps (default 16)")
     options = parser.parse_args(argv)
     if options.file.suffix not in (".png", ".svg", ".pdf"):

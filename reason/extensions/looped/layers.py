@@ -16,9 +16,7 @@ from reason.nn.linear import Linear
 from reason.nn.mlp import SwiGLU
 from reason.nn.norms import EPS
 
-Recall = Callable[
-    [Tensor, Tensor], tuple[Tensor, Tensor]
-]  # new keys and values -> all those that the queries attend to
+Recall = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # new keys and values -> all that the queries attend to
 NormKind = Literal["layernorm", "rmsnorm", "simple"]
 BlockKind = Literal["gpt", "llama"]
 PlacementName = Literal["pre", "post", "pre-sandwich", "post-sandwich"]
@@ -83,9 +81,7 @@ class GeluMLP(nn.Module):
         return self.down(torch.nn.functional.gelu(self.up(x)))
 
 
-PLACEMENTS: dict[
-    PlacementName, tuple[bool, bool, bool]
-] = {  # in x + f(x): whether argument, value and sum are normalised
+PLACEMENTS: dict[PlacementName, tuple[bool, bool, bool]] = {  # x + f(x): argument, value and sum are normalised
     "pre": (True, False, False),  # x + f(N x)
     "post": (False, False, True),  # N(x + f(x))
     "pre-sandwich": (True, True, False),  # x + N₂(f(N₁ x))

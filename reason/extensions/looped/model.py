@@ -45,9 +45,7 @@ class LoopedConfig(MixingConfig):
     expansion: float = Field(
         2.0, gt=0, description="inner width of MLPs and mixers along the structure = expansion · D"
     )
-    positions: Positions = Field(
-        "learned", description="position encoding; rotary-2d: separate rotations for row and column"
-    )
+    positions: Positions = Field("learned", description="position encoding; rotary-2d: of row and column")
     block: BlockKind = Field(
         "gpt", description="attention block: gpt: GELU, biases; llama: SwiGLU, no biases; sets ε of norms for any mixer"
     )

@@ -28,13 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add("--length", type=int, default=100, metavar="N", help="maximum number of tokens (default 100)")
     add("--temperature", type=float, default=0.0, metavar="T", help="0: the likeliest token; else p ~ exp(logit / T)")
-    add(
-        "--top-p",
-        type=float,
-        default=1.0,
-        metavar="P",
-        help="sample from the smallest set of likeliest tokens with total probability P",
-    )
+    add("--top-p", type=float, default=1.0, metavar="P", help="sample from the likeliest tokens of total mass P")
     add("--seed", type=int, default=0, help="random seed of the sampling (default 0)")
     help = "keys and values: a set for each loop, or one that all loops share after the prompt"
     add("--cache", choices=get_args(Sharing), default="per-loop", help=help)

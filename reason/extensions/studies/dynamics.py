@@ -69,13 +69,12 @@ NAMES = {True: "solved", False: "failed"}
 
 
 def _tables(results: Results) -> list[Table]:
-    measured = results["dynamics"]
-    ends = Counter((NAMES[row["solved"]], NAMES[row["solved_in_pass"]], row["end"]) for row in measured["puzzles"])
+    study = results["dynamics"]
+    ends = Counter((NAMES[row["solved"]], NAMES[row["solved_in_pass"]], row["end"]) for row in study["puzzles"])
     rows = [[*what, str(count)] for what, count in sorted(ends.items(), reverse=True)]
     columns = ("in float64", f"in the pass ({results.get('precision', 'its precision')})", "end", "count")
     spectra = [
-        [str(row["example"]), NAMES[row["solved"]], *cells(row, radius=".3f", trace=".3f")]
-        for row in measured["spectra"]
+        [str(row["example"]), NAMES[row["solved"]], *cells(row, radius=".3f", trace=".3f")] for row in study["spectra"]
     ]
     tables = [Table("ends of the probed trajectories", columns, rows, left=(0, 1, 2))]
     columns = ("puzzle", "", "spectral radius", "trace / N")
@@ -83,8 +82,8 @@ def _tables(results: Results) -> list[Table]:
 
 
 def _charts(results: Results) -> list[Chart]:
-    measured = results["dynamics"]
-    puzzles = measured["puzzles"]
+    study = results["dynamics"]
+    puzzles = study["puzzles"]
 
     def chart(
         title: str, values: list[list[float]], below: str, scale: str, first: int = 0, level: float | None = None
@@ -110,10 +109,8 @@ def _charts(results: Results) -> list[Chart]:
     return [
         chart("residual ‖z′ − z‖/‖z‖", residuals, steps, "log", first=1, level=probes.AT_REST),
         chart("norm ‖z‖", norms, steps, "linear"),
-        chart("distance of a pushed state", measured["returns"], "steps after the push", "log"),
-        chart(
-            "oscillation of the low state", measured["oscillation"], "update inside a step", "linear", first=1, level=1
-        ),
+        chart("distance of a pushed state", study["returns"], "steps after the push", "log"),
+        chart("oscillation of the low state", study["oscillation"], "update inside a step", "linear", first=1, level=1),
     ]
 
 

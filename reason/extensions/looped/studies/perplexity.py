@@ -60,7 +60,7 @@ class Perplexity(Consumer):
 
 
 def _tables(results: Results) -> list[Table]:
-    measured, steps, trained = results["perplexity"], results["steps"], results["trained_steps"]
+    text, steps, trained = results["perplexity"], results["steps"], results["trained_steps"]
     rows = [
         [
             f"{step} (trained)" if step == trained else str(step),
@@ -69,14 +69,10 @@ def _tables(results: Results) -> list[Table]:
             number(bits, ".3f"),
         ]
         for step, value, low, high, bits in zip(
-            range(1, steps + 1),
-            results["perplexity_by_step"],
-            *measured["interval"],
-            measured["bits_per_byte"],
-            strict=True,
+            range(1, steps + 1), results["perplexity_by_step"], *text["interval"], text["bits_per_byte"], strict=True
         )
     ]
-    title = f"perplexity by loop, {measured['tokens']:,} tokens of {measured['documents']} documents"
+    title = f"perplexity by loop, {text['tokens']:,} tokens of {text['documents']} documents"
     columns = ("loop", "perplexity", "95 % interval", "bits per byte")
     return [Table(title, columns, rows, first=rows_shown(steps, trained))]
 
