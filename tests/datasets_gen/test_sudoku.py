@@ -112,7 +112,7 @@ def test_fault_and_valid_name_the_same_puzzles(size):
         (put(question, blank, 0), answer, "the question has token 0"),
         (put(question, clue, 1), answer, "more than one solution"),
         (question, put(answer, blank, (answer - 1) % size + 2), "twice"),
-        (question, put(answer, blank, 1), "the answer holds token 1"),
+        (question, put(answer, blank, 1), "the answer has token 1"),
     ]:
         fault = puzzle.fault(q, a)
         assert (fault is None) == puzzle.valid(q[None], a[None])[0] == (words is None)
