@@ -18,6 +18,7 @@ BARS, BAR = 10, 40  # of a histogram, and characters of the longest one
 PAGE = """Draw a puzzle with its answer, and summarise its set.
 
   python -m datasets_gen show data/sudoku --split test --index 3
+  python -m datasets_gen show data/sudoku --question > puzzle.txt    a puzzle for `reason solve`
   python -m datasets_gen show data/maze --against data/maze-hard
 """
 
@@ -28,6 +29,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     add("directory", type=Path, metavar="DIR", help="the set's folder")
     add("--split", help="train, validation or test (default: the first of the set)")
     add("--index", type=int, default=0, metavar="I", help="which example (default 0)")
+    add("--question", action="store_true", help="print the question alone, as it is typed")
     help = "sets to compare the statistics with"
     add("--against", type=Path, nargs="+", default=[], metavar="OTHER", help=help)
 
@@ -41,6 +43,9 @@ def run(options: argparse.Namespace) -> None:
     if not 0 <= options.index < examples:
         raise DatasetError(f"--index {options.index}: split {name} has {examples} examples, counted from 0")
     puzzle, split = puzzle_of(metadata), unscored_as_pad(split)
+    if options.question:
+        print(puzzle.draw(split.inputs[options.index], None, split.relations_of(options.index)))
+        return
     print(_drawing(puzzle, split, name, options.index))
     places = [(other, options.directory, other) for other in names]
     places += [(f"{against}/{other}", against, other) for against in options.against for other in splits_of(against)]
