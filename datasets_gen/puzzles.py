@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from datasets_gen.family import Puzzle as Puzzle
 from datasets_gen.layout import DatasetError, Metadata
 from datasets_gen.maze import Maze
-from datasets_gen.plugins import installed, load_parts
+from datasets_gen.plugins import installed, load_parts, nearest
 from datasets_gen.structure import Structure
 from datasets_gen.sudoku import Sudoku
 
@@ -20,7 +21,8 @@ class UnknownPuzzle(DatasetError):
 
 FAMILIES: dict[str, Any] = {family.name: family for family in (Sudoku, Maze)}
 READERS: list[Callable[[Mapping[str, Any], Structure | None], Puzzle | None]] = []  # of a `task`, before FAMILIES
-NAMED: list[Callable[[str], Puzzle | None]] = []  # of a puzzle's name, or of the file that declares it
+# of a puzzle's name, or of the file that declares it
+NAMED: list[Callable[[str], Puzzle | None]] = [lambda name: Sudoku() if name == Sudoku.name else None]
 PUBLISHED: dict[tuple[int, int], Puzzle] = {  # of the sets that come without a `task`
     (puzzle.seq_len, puzzle.vocab_size): puzzle for puzzle in (Sudoku(9), Maze(30))
 }
@@ -80,7 +82,8 @@ def puzzle_named(name: str) -> Puzzle:
     """Return a puzzle without a set, by its name or by the file that declares it."""
     named = next((puzzle for puzzle in (read(name) for read in NAMED) if puzzle is not None), None)
     if named is None:
-        raise DatasetError(f"{name} is neither the folder of a set nor a declared puzzle; {installed()}")
+        near = nearest(name, {*FAMILIES, *map(str, Path().glob("*.py"))} - {name})
+        raise DatasetError(f"{name} is neither the folder of a set nor a declared puzzle; {near}{installed()}")
     return named
 
 

@@ -72,6 +72,13 @@ class Structure(BaseModel):
         return max((relation.clues for relation in self.relations), default=0)
 
     @property
+    def unread(self) -> list[str]:
+        """The relations that networks read neither as instances nor as groups."""
+        grouped = ["alldifferent", "x"] if self.groups else None
+        hidden = (each.name for each in self.relations if not each.seen and each.rule != grouped)
+        return [name.removeprefix("unseen_") for name in hidden]
+
+    @property
     def cells(self) -> int | None:
         """Return S, or None if neither grid nor groups determine it."""
         if self.grid is not None:

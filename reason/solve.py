@@ -25,7 +25,7 @@ from reason.evaluation.config import search_of
 from reason.evaluation.evaluator import PuzzleSeeds, default_steps
 from reason.evaluation.studies.boards import StepAnswers, answers_by_step
 from reason.models.base import IGNORE, Batch, Reasoner
-from reason.models.layout import accepted
+from reason.models.layout import accepted, unreadable
 from reason.models.mixing import fits_any_set
 from reason.models.states import random_like
 from reason.plugins import load_parts
@@ -80,6 +80,8 @@ class Solution(NamedTuple):
     def warnings(self) -> list[str]:
         """Return warnings about the last answer, without use of rules or label."""
         frames, halting, warnings = self.frames, self.by_step.halting, []
+        if unread := self.puzzle.structure.unread:
+            warnings.append(f"networks do not read {', '.join(unread)}")
         if changed := int((self.puzzle.given(self.question) & (frames[-1] != self.question)).sum()):
             warnings.append(f"{counted(changed, 'cell')} of the question changed")
         if halting is not None and halting[-1] < 0.5:
@@ -120,12 +122,10 @@ class Solution(NamedTuple):
         }
 
     def exact(self) -> dict[str, Any]:
-        """Return an exact solver's result as `exact` if the rules fail or there are several solutions; else {}."""
+        """Return an exact solver's result as `exact`; {} without one, or if a right answer may be one of several."""
         unclear = self.right is False or (self.right and not self.puzzle.multiple_solutions)
         solved = self.puzzle.exact(self.question, self.relations) if unclear else None
-        if solved is None or (self.right and solved[0] == 1):
-            return {}
-        return {"exact": {"solutions": solved[0], "answer": _lines(self.puzzle, solved[1])}}
+        return {} if solved is None else {"exact": {"solutions": solved[0], "answer": _lines(self.puzzle, solved[1])}}
 
 
 def _obeys(answers: np.ndarray, puzzle: Puzzle, question: np.ndarray, relations: np.ndarray | None) -> np.ndarray:
@@ -145,15 +145,21 @@ def _lines(puzzle: Puzzle, tokens: np.ndarray) -> list[str]:
 def family_of_run(run: Path, config: Config) -> Puzzle:
     """Return the puzzle family that a run was trained on. Raises ConfigError if its puzzles cannot be typed.
 
-    For a network whose weights fit every set, return the family of the set or file in `data.directory`.
+    For a network whose weights fit every set, return the family of the set or file in `data.directory`, or raise
+    DatasetError if it is neither.
     """
-    shape = read_shape(run)
-    try:
-        directory = config.data.directory
-        if fits_any_set(config.model) and directory is not None and (splits := splits_of(directory)):
+    shape, directory = read_shape(run), config.data.directory
+    if fits_any_set(config.model) and directory is not None:
+        if splits := splits_of(directory):
             return puzzle_of(read_metadata(directory, splits[0]))
-        if fits_any_set(config.model) and directory not in (None, read_config(run / "config.json").data.directory):
-            return puzzle_named(str(directory))
+        if directory != read_config(run / "config.json").data.directory:
+            return puzzle_named(directory)
+        if len(config.data.directories) > 1:
+            raise ConfigError(
+                f"{run.name} solves many kinds of puzzles and needs the rules of yours: add data=FILE.py (a file that "
+                "declares them), data=NAME (such as killer) or data=DIR (a set)"
+            )
+    try:
         return family_of(read_record(run)["task"], shape.seq_len, shape.vocab_size, shape.structure)
     except (DatasetError, KeyError) as error:
         raise ConfigError(f"{run} was trained on a set of no known family; no puzzle can be typed: {error}") from None
@@ -202,7 +208,7 @@ def _asked(run: Path, model: Reasoner, config: Config, text: str, steps: int | N
     if not accepted(model, shape):
         fit = next((name for name in pretrained_models() if card(name)["task"] == puzzle.task), None)
         fix = "type one of its size" + (f", or reason solve {fit} …" if fit else "")
-        raise ConfigError(f"the puzzle has {shape.difference(model.shape)}: {fix}")
+        raise ConfigError(unreadable(model, shape) or f"the puzzle has {shape.difference(model.shape)}: {fix}")
     # Without a symmetry restarts begin from random states, which help little; hints help if training had some.
     stuck = puzzle.symmetry is None and config.data.hints > 0
     search = search_of(config.evaluation, puzzle, config.rollout.trained_steps, stuck)

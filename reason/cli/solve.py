@@ -36,7 +36,7 @@ DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer chang
   reason solve sudoku 53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79
   reason solve sudoku-6x6 "1..4.. ..2... .6.... ...5.. 4....1 ....3."    '.' for open cells, spaces ignored
   reason solve maze maze.txt                                    a drawing in a file, of any size
-  reason solve runs/any puzzle.txt data=sums.py                 by the rules that a file declares (preset any)
+  reason solve any puzzle.txt data=sums.py                      by the rules that a file declares
   reason solve addition 123+456                                 a sum; § ends the answer
   reason solve runs/text "The beginning" --temperature 0.8      a continued text
   reason solve runs/first puzzle.txt steps=32 --gif puzzle.gif  a run of yours
@@ -63,7 +63,7 @@ drawn after steps 1, 2, 4, 8, … and after the last step that changes one.
 
 Solving stops at the first step whose answer satisfies the rules. If no step does, restarts solve the puzzle again under
 its symmetries (a maze is flipped and rotated), or from other initial states if it has none, until an answer satisfies
-the rules or --seconds have passed. An exact solver then gives the solution, or says that there are several. If a
+the rules or --seconds have passed. An exact solver then gives the solution, or says whether there are others. If a
 puzzle has several solutions or no symmetry, its most certain cell becomes a clue every few steps
 (studies=decimation=none turns this off). The exit status is 0 if the last answer satisfies the rules, and 1 if it
 does not or the puzzle is malformed."""
@@ -212,6 +212,9 @@ def _print(solution: Solution, solved: dict[str, Any], console: Console) -> None
         console.print(f"\n{reply}", markup=False)
     console.print(f"\n{_verdict(solution, solved)}")
     if exact := solution.exact().get("exact"):  # after the answer, since the solver takes most of a second to load
+        if solution.right and exact["solutions"] == 1:
+            console.print("an exact solver finds no other answer")
+            return
         if exact["solutions"] > 1 and not puzzle.multiple_solutions:
             console.print("\nthe puzzle has several solutions; the model was trained on puzzles with one")
         several = "several solutions; one" if exact["solutions"] > 1 else "one solution"

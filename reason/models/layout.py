@@ -231,3 +231,8 @@ def accepted(model: Reasoner, shape: Shape) -> bool:
     if accepts := model.accepts(shape):
         model.add_shape(shape)
     return accepts
+
+
+def unreadable(model: Reasoner, shape: Shape) -> str | None:
+    """Return the required structure that a shape lacks, as a message, or None."""
+    return model.config.missing_structure(shape) if isinstance(model, LayoutModel) else None

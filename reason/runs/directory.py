@@ -20,7 +20,7 @@ from reason.errors import ConfigError, first_fault
 from reason.files import published, read_json
 from reason.models import build_model
 from reason.models.base import Reasoner, Shape
-from reason.models.layout import accepted
+from reason.models.layout import accepted, unreadable
 from reason.plugins import IMPORTED, extension
 from reason.pretrained import find_run
 from reason.runs.folders import plain_name
@@ -158,9 +158,8 @@ def load_run(run: Path, device: torch.device, config: Config, weights: str = "au
 def accept_shape(model: Reasoner, shape: Shape, directory: Path | str, run: Path) -> None:
     """Let the model of a run accept the puzzle shape of another set, or raise ConfigError if it cannot."""
     if not accepted(model, shape):
-        raise ConfigError(
-            f"{directory} has {shape.difference(model.shape)} ({run}): name a set of its shape with data=DIR"
-        )
+        differs = f"{directory} has {shape.difference(model.shape)} ({run}): name a set of its shape with data=DIR"
+        raise ConfigError(unreadable(model, shape) or differs)
 
 
 def chosen_checkpoint(run: Path, which: str) -> Path:

@@ -70,9 +70,13 @@ def require_set(config: Config, directory: str) -> None:
     """Raise ConfigError for a missing set, with the command that makes it if the config has one."""
     commands, folders = config.data.commands, config.data.directories
     if commands and not Path(directory).is_dir():
-        number = folders.index(directory) if directory in folders else 0
-        command = shlex.join([*commands[min(number, len(commands) - 1)], "--output-dir", directory])
-        made = f"make one like the preset's with `python -m datasets_gen {command}`"
+        number, path = folders.index(directory) if directory in folders else 0, Path(directory)
+        words, like, folder = commands[min(number, len(commands) - 1)], " like the preset's", directory
+        words = {each[0]: each for each in commands}.get(path.name, words)
+        if path.suffix == ".py":  # a file that declares a puzzle
+            words, like, folder = [directory], "", f"data/{path.stem}"
+        command = shlex.join([*words, "--output-dir", folder])
+        made = f"make one{like} with `python -m datasets_gen {command}`"
         raise ConfigError(f"no dataset at {directory}; {made}, or name another with data=DIR")
 
 

@@ -70,8 +70,9 @@ def missing_for_linear(c: MixingConfig, shape: Shape) -> str | None:
     """Return what the set or the config lacks for the mixer `linear`: symbols or values, and the numbers of values."""
     if not c.symbols:
         return "model.mixer=linear has a position for every value of a cell: type model.symbols=true"
-    if shape.vocab_size - len(shape.structure.alphabet) > OTHER_TOKENS:
-        return f"model.mixer=linear reads {OTHER_TOKENS} tokens other than values, fewer than the set has"
+    if (others := shape.vocab_size - len(shape.structure.alphabet)) > OTHER_TOKENS:
+        named = f"{OTHER_TOKENS} tokens other than values (no cell, an open cell, a wall)"
+        return f"model.mixer=linear reads {named}, and the set has {others}: name fewer in shown_only and black"
     if shape.structure.values and shape.structure.lowest is None:
         return "model.mixer=linear reads what values stand for, which sets of older versions do not say"
     return None

@@ -30,11 +30,11 @@ def exported(run: Path, config: Config, name: str) -> Model:
     onnx = extension("export", "onnx")
     from reason.solve import family_of_run
 
-    puzzle = family_of_run(run, config)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "onnx"
         exports = onnx.export_onnx(run, folder, config)
         graphs = {graph: (folder / f"{graph}.onnx").read_bytes() for graph in ("start", "step")}
+    puzzle = family_of_run(run, config)
     rows, columns = puzzle.grid_shape
     family = puzzle.task["name"] if puzzle.task["name"] in FAMILIES else "plain"
     size = "" if rows == 1 or exports["any_size"] else f" {rows}×{columns}"

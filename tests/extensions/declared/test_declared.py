@@ -89,6 +89,7 @@ def test_a_page_draws_a_puzzle_that_is_judged_drawn_and_typed(name):
     puzzle, questions, answers, relations = drawn(name)
     own = row(relations)
     assert puzzle.structure.fault(puzzle.seq_len, puzzle.vocab_size) is None
+    assert puzzle.structure.unread == {"hitori": ["connected"], "slitherlink": ["one_loop"]}.get(name, [])
     assert puzzle.valid(questions, answers, relations).all()
     assert puzzle.fault(questions[0], answers[0], own) is None
     assert puzzle.contradiction(questions[0], own) is None
@@ -100,8 +101,7 @@ def test_a_page_draws_a_puzzle_that_is_judged_drawn_and_typed(name):
         assert told or not puzzle.unique
     clues = np.flatnonzero((questions[0] > 1) & np.isin(answers[0] - 2 + puzzle.lowest, puzzle.open_values))
     if puzzle.unique and len(clues) > puzzle.fewest:  # no clue is superfluous
-        fewer = questions[0].copy()
-        fewer[clues[0]] = 1
+        fewer = np.where(np.arange(puzzle.seq_len) == clues[0], 1, questions[0])
         assert puzzle.fault(fewer, answers[0], own) == "the question has more than one solution"
     tokens, table = puzzle.typed(puzzle.draw(questions[0], None, own))
     assert (tokens == questions[0]).all()
