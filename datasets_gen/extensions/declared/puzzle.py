@@ -340,10 +340,9 @@ class Declared(Puzzle):
 
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """Describe the first violated rule, or say that the question has another solution; None: neither."""
-        if broken := self.mistake(question, answer, relations):
+        broken = self.mistake(question, answer, relations)
+        if broken or not self.unique or self._only(question, answer, relations):
             return broken
-        if not self.unique or self._only(question, answer, relations):
-            return None
         return "the question has more than one solution"
 
     def _only(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None) -> bool:
@@ -463,11 +462,14 @@ class Declared(Puzzle):
         head, _, tail = line.partition(":")
         name, *numbers = head.split() or [""]
         known = {relation.name: relation for relation in self.structure.relations}
+        base, _, last = name.rpartition("_")  # `sum_eq 3` is `sum_eq_3` in a set whose sums are all 3
+        spelt = [(name, numbers), ("_".join([name, *numbers]), []), (base, [last, *numbers])]
+        name, numbers = next((each for each in spelt if each[0] in known), spelt[0])
         if (relation := known.get(name)) is None:
             raise DatasetError(f"{line!r}: there is no relation {name}; this set has {', '.join(known) or 'none'}")
         words = [word.partition("=") for word in tail.split()]
-        parsed = [([*filter(None, [number])], regions[letter]) for letter, _, number in words if letter in regions]
-        if not parsed or numbers or len(parsed) < len(words):
+        parsed = [([number] if number else numbers, regions[letter]) for letter, _, number in words if letter in regions]
+        if not parsed or len(parsed) < len(words):
             parsed = [(numbers, [whole(word, "number of a cell") for word in tail.split()])]
         instances = []
         for numbers, cells in parsed:
@@ -485,9 +487,8 @@ class Declared(Puzzle):
 
 def signature(question: np.ndarray, instances: Iterable[Any], renamed: Sequence[int]) -> int:
     """Return a hash of the clues in cells (S,) and other instances that does not change if these tokens are renamed."""
-    tokens = question.tolist()
-    order = dict(zip(dict.fromkeys(t for t in tokens if t in renamed), renamed, strict=False))
-    tokens = [order.get(token, token) for token in tokens]
+    order = dict(zip(dict.fromkeys(t for t in question.tolist() if t in renamed), renamed, strict=False))
+    tokens = [order.get(token, token) for token in question.tolist()]
     text = repr((tokens, sorted(instances))).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 

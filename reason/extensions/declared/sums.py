@@ -16,13 +16,13 @@ from torch.nn.functional import embedding_bag, one_hot, pad
 from torch.utils._pytree import tree_map_only
 
 from datasets_gen.extensions.declared.linear import DIFFERENT, Sum, linear_form
-from datasets_gen.layout import DatasetError
 from datasets_gen.structure import Relation
 from reason.models.base import Context, Shape
 
 SMALL = 9  # whole numbers below it have a feature each
 FEATURES = 4 * SMALL + 4 + 2 + 1  # of `features`
-MOST_FORMS = 2**14  # of one relation
+MOST_FORMS = 2**14  # of one relation; of a relation of more, only the forms of given instances are computed
+Kind = tuple[int, tuple[int, ...]]  # of an instance: the number of its cells, and its clue numbers
 
 
 class Lists(NamedTuple):
@@ -143,7 +143,7 @@ def features(terms: Terms, size: Tensor) -> Tensor:
 
 
 class Tables(NamedTuple):
-    """The linear forms of one relation of up to P cells, for every number of cells and all clue numbers."""
+    """The linear forms of F kinds of instances of one relation, of up to P cells."""
 
     codes: Tensor  # (F,) ascending: `code` of the number of cells and the clue numbers of each form
     places: Tensor  # (F, C, T): the place of each term's cell, P + i for hidden boolean i; −1 if there is none
@@ -161,59 +161,59 @@ def code(size: Any, numbers: Sequence[Any], highest: int) -> Any:
     return size
 
 
-def tables(relation: Relation, largest: int, values: tuple[int, ...]) -> Tables:
-    """Return the forms of a relation of up to `largest` cells, each with one of `values`.
-
-    Raises:
-        DatasetError: the relation has too many.
-    """
-    sizes, clues = [relation.places] if relation.places else [*range(1, largest + 1)], _clues(relation, largest)
-    if len(sizes) * len(clues) > MOST_FORMS:
-        raise DatasetError(
-            f"{relation.name}: {len(sizes)} sizes and {len(clues)} clues are more than {MOST_FORMS} linear forms; "
-            "use smaller numbers"
-        )
-    kinds = sorted((code(size, some + (-1,) * (relation.clues - len(some)), relation.highest), size, some)
-                   for size in sizes for some in clues)  # fmt: skip
-    forms = [linear_form(relation.rule, size, some, values) for _, size, some in kinds]
+def tables(relation: Relation, kinds: Sequence[Kind], largest: int, values: tuple[int, ...]) -> Tables:
+    """Return the forms of these kinds of instances of up to `largest` cells, each with one of `values`."""
+    coded = sorted((code(size, some + (-1,) * (relation.clues - len(some)), relation.highest), size, some)
+                   for size, some in kinds)  # fmt: skip
+    forms = [linear_form(relation.rule, size, some, values) for _, size, some in coded]
     count = max(map(len, forms))
     longest = max((len(each.places) for some in forms for each in some), default=0)
     terms = np.zeros((3, len(forms), count, longest), np.int64)
     terms[0], bounds, hidden = -1, np.zeros((len(forms), count, 2), np.int64), 0
-    for f, (some, (_, size, _)) in enumerate(zip(forms, kinds, strict=True)):
+    for f, (some, (_, size, _)) in enumerate(zip(forms, coded, strict=True)):
         for c, each in enumerate(some):
             places = [place + (largest - size) * (place >= size) for place in each.places]
             terms[:, f, c, : len(places)] = places, each.values, each.weights
             bounds[f, c] = each.low, each.high
             hidden = max(hidden, max(places) + 1 - largest)
     weighted = any({*each.weights} != {1} for some in forms for each in some)
-    codes, placed, which, weights, ends = map(torch.from_numpy, (np.array([kind[0] for kind in kinds]), *terms, bounds))
+    codes, placed, which, weights, ends = map(torch.from_numpy, (np.array([each[0] for each in coded]), *terms, bounds))
     return Tables(codes, placed, which, weights, ends, hidden, weighted)
 
 
-def _clues(relation: Relation, largest: int) -> list[tuple[int, ...]]:
-    """Return all clue numbers that instances of a relation of up to `largest` cells may carry."""
-    if relation.rule != ["runs"]:
-        return [(number,) for number in range(relation.highest + 1)] if relation.clues else [()]
+def all_kinds(relation: Relation, largest: int) -> list[Kind]:
+    """Return the kinds of all instances of up to `largest` cells that a relation may have; [] if they are too many."""
     found: list[tuple[int, ...]] = [()]
-    for some in found:  # which grows
-        if len(some) < relation.clues:
-            found += [(*some, n) for n in range(1, largest - sum(some) - len(some) + 1)]
-    return found
+    if relation.rule != ["runs"]:
+        found = [(number,) for number in range(relation.highest + 1)] if relation.clues else found
+    else:
+        for some in found:  # which grows
+            if len(some) < relation.clues and len(found) <= MOST_FORMS:
+                found += [(*some, n) for n in range(1, largest - sum(some) - len(some) + 1)]
+    sizes = [relation.places] if relation.places else range(1, largest + 1)
+    return [(size, some) for size in sizes for some in found] if len(sizes) * len(found) <= MOST_FORMS else []
+
+
+def kinds_of(rows: Tensor, relation: Relation) -> tuple[Kind, ...]:
+    """Return the kinds of instances (B, M, C + P) of a relation; one at least."""
+    numbers, cells = rows.long().split([relation.clues, rows.shape[-1] - relation.clues], dim=-1)
+    every = torch.cat([(cells >= 0).sum(-1, keepdim=True), numbers], dim=-1).flatten(0, 1).unique(dim=0).tolist()
+    found = tuple((size, tuple(number for number in some if number >= 0)) for size, *some in every if size)
+    return found or ((relation.places or 1, (0,) * relation.clues),)
 
 
 class LinearConstraints(nn.Module):
     """Called with a `Context`: the constraints of the set, and those of each puzzle where it has some."""
 
     def __init__(self, shape: Shape):
-        """Compute the constraints of the set. Raises DatasetError if a relation has no linear form."""
+        """Compute the constraints of the set."""
         super().__init__()
         structure = shape.structure
         self.cells, self.symbols = shape.seq_len, len(structure.alphabet)
         tokens = structure.alphabet
         self.values = tuple((structure.lowest or 0) + token - tokens[0] for token in tokens)
         self.relations = {index: each for index, each in enumerate(structure.relations) if each.seen}
-        self._tables: dict[tuple[int, int, torch.device], Tables] = {}
+        self._tables: dict[Any, Tables] = {}
         groups = [structure.partition(name) for name in structure.groups]
         every = [(DIFFERENT, np.flatnonzero(group == n)) for group in groups for n in range(group.max() + 1)]
         every += [(each.rule, np.array(cells)) for each in self.relations.values() for cells in each.instances]
@@ -266,11 +266,14 @@ class LinearConstraints(nn.Module):
     def _table(self, index: int, rows: Tensor) -> Tables:
         """Return the cached tables on the device of the instances; a copy at each step would wait for the host."""
         relation, largest = self.relations[index], rows.shape[-1] - self.relations[index].clues
-        key = index, largest, rows.device
+        key: Any = index, largest, rows.device
+        kinds: Sequence[Kind] = () if key in self._tables else all_kinds(relation, largest)
+        if key not in self._tables and not kinds:
+            kinds = kinds_of(rows, relation)
+            key = *key, kinds
         if key not in self._tables:
-            self._tables[key] = tree_map_only(
-                Tensor, lambda t: t.to(rows.device), tables(relation, largest, self.values)
-            )
+            made = tables(relation, kinds, largest, self.values)
+            self._tables[key] = tree_map_only(Tensor, lambda t: t.to(rows.device), made)
         return self._tables[key]
 
     def _puzzle_terms(self, index: int, rows: Tensor, first: int) -> tuple[Terms, bool]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import make_set
+from conftest import make_set, output, refusal
 from extensions.declared.test_mixer import close, logits
 from reference import silu
 
@@ -16,15 +16,13 @@ from datasets_gen.extensions.declared.linear import linear_form
 from datasets_gen.extensions.declared.puzzle import FIRST
 from datasets_gen.extensions.declared.relations import holds
 from datasets_gen.extensions.declared.rules import Rule, evaluate
-from datasets_gen.layout import DatasetError, read_split
-from datasets_gen.puzzles import puzzle_of
 from datasets_gen.structure import Relation, Structure
 from reason.cli import main
 from reason.data.puzzles import by_relation
 from reason.errors import ConfigError
 from reason.extensions.declared.linear import LinearMixer
 from reason.extensions.declared.presets import sample
-from reason.extensions.declared.sums import LinearConstraints, Sparse, Terms, features, tables
+from reason.extensions.declared.sums import LinearConstraints, Sparse, Terms, all_kinds, features, tables
 from reason.losses.repulsion import repulsion, repulsion_x
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Context, Shape
@@ -230,21 +228,23 @@ def test_what_the_mixer_cannot_read_is_refused(changes, structure, message):
         make(PAIRS.model_copy(update=structure), **changes)
 
 
-def test_a_relation_of_too_many_forms_is_refused():
-    with pytest.raises(DatasetError, match="2 sizes and 16385 clues are more than 16384 linear forms"):
-        tables(SUM.model_copy(update={"highest": 2**14}), 2, DIGITS)
+def test_of_a_relation_of_too_many_forms_those_of_the_instances_are_computed():
+    many, tokens = SUM.model_copy(update={"highest": 2**14}), torch.randint(1, 5, (3, 6))
+    assert (len(all_kinds(SUM, 2)), len(all_kinds(many, 2))) == (20, 0)
+    of_many = make(PAIRS.model_copy(update={"relations": (LESS, many, FOUR)}))
+    close(logits(of_many, tokens, own()), logits(make(PAIRS), tokens, own()))
 
 
 def test_hidden_booleans_have_positions_of_their_own():
     puzzle, splits = sample("nonogram")
     shape = Shape(seq_len=100, vocab_size=puzzle.vocab_size, structure=puzzle.structure)
-    relations = by_relation(splits["train"].relations, puzzle.structure)
-    (rows,) = relations  # (N, 20 lines, clues and 10 cells)
+    (rows,) = relations = by_relation(splits["train"].relations, puzzle.structure)  # (N, 20 lines, clues and 10 cells)
     model = build_model(CONFIG, shape, torch.float64).double().eval()
     tokens = torch.from_numpy(splits["train"].inputs.astype(np.int64))
     batch = Batch(tokens, tokens, torch.zeros(len(tokens), dtype=torch.long), relations)
     context = model.encode(batch)
-    widest = tables(puzzle.structure.relations[0], 10, (0, 1)).hidden
+    (lines,) = puzzle.structure.relations
+    widest = tables(lines, all_kinds(lines, 10), 10, (0, 1)).hidden
     assert context.x.shape[1] == 200 + rows.shape[1] * widest
     seen = SupervisionStep(model, batch, context, (), (), active := torch.ones(len(tokens)), active, active)
     assert repulsion_x(seen) == repulsion(context.x[:, :200], active) != repulsion(context.x, active)
@@ -263,14 +263,9 @@ def test_one_network_trains_on_sets_of_one_size_and_resumes_to_the_bit(tmp_path,
         make_set("killer --train 8 --test 4 --seed 1 --processes 1", tmp_path / "killer"),
         make_set("colouring --train 8 --test 4 --seed 1 --processes 1", tmp_path / "colouring"),
     ]
-    settings = [
-        "model.mixer=linear",
-        "model.hidden_size=8",
-        "training.batch_size=4",
-        "training.compile=none",
-        "training.monitor.puzzles=0",
-    ]
-    words = ["declared-puzzle", f"data={','.join(map(str, sets))}", *settings, "training.steps=5", "data.hints=0"]
+    settings = "model.mixer=linear model.hidden_size=8 training.batch_size=4 training.compile=none data.hints=0"
+    settings += " training.monitor.puzzles=0 training.steps=5"
+    words = ["declared-puzzle", f"data={','.join(map(str, sets))}", *settings.split()]
     for name, stops in (("whole", []), ("half", ["--max-steps", "2"])):
         assert main(["train", *words, f"run={tmp_path / name}", *stops]) == 0
     assert main(["train", f"run={tmp_path / 'half'}", "--resume"]) == 0
@@ -278,14 +273,12 @@ def test_one_network_trains_on_sets_of_one_size_and_resumes_to_the_bit(tmp_path,
     assert ends[0].read_bytes() == ends[1].read_bytes()
     for directory in sets:
         assert main(["evaluate", str(tmp_path / "whole"), f"data={directory}", "steps=2"]) == 0
-        metadata, split = read_split(directory, "test")
-        puzzle, relations = puzzle_of(metadata), None if split.relations is None else split.relations[0]
-        (tmp_path / "puzzle.txt").write_text(puzzle.draw(split.inputs[0], None, relations))
+        (tmp_path / "puzzle.txt").write_text(output(["generate", "show", str(directory), "--split=test", "--question"]))
         words = ["solve", str(tmp_path / "whole"), str(tmp_path / "puzzle.txt"), "steps=2", "--restarts", "1", "--json"]
         for data in [str(directory), "colouring"] if directory.name == "colouring" else [str(directory)]:
             capsys.readouterr()
             assert main([*words, f"data={data}"]) in (0, 1)
             told = capsys.readouterr().out
             assert json.loads(told)["exact"] is not None
-    assert main([*words, "data=colorings"]) == 1
-    assert "colorings is neither the folder of a set nor a declared puzzle" in capsys.readouterr().err
+    refusal([*words, "data=colorings"], "colorings is neither the folder of a set nor a declared puzzle; did you mean")
+    refusal(words, "whole solves many kinds of puzzles and needs the rules of yours: add data=FILE.py")
