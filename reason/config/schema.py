@@ -31,8 +31,8 @@ class Config(BaseConfig):
     seed: int = Field(0, ge=0, lt=2**63, description="random seed of weights, data order, augmentation and exploration")
     init_from: Resumable[str | None] = Field(
         None,
-        description="a run whose trained weights are the initial weights; its puzzle may have other constraints; none: "
-        "random initial weights",
+        description="a run or a model of the package, whose weights are the initial weights; its puzzle may have other "
+        "constraints; none: random initial weights",
     )
     device: Readable[Outside[str]] = Field(
         "auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$", description="auto, cpu, mps, cuda, cuda:1"

@@ -11,7 +11,7 @@ import torch
 
 from datasets_gen.typed import quoted
 from reason.config.describe import has_mark, keys_of
-from reason.config.overrides import Changes, derive, read_config
+from reason.config.overrides import Changes, as_typed, changes_between, derive, read_config
 from reason.config.schema import Config
 from reason.data import TrainingSets
 from reason.errors import ConfigError
@@ -30,6 +30,7 @@ from reason.runs.directory import (
     read_record,
     read_shape,
     refuse_existing,
+    run_and_config,
     which_weights,
 )
 from reason.runs.sets import (
@@ -175,16 +176,17 @@ def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reaso
             )
     if config.init_from is None or checkpoints(run):  # a run with checkpoints loads their weights later
         return model, []
-    source = Path(config.init_from)
-    before = constraints_of(read_config(source / "config.json").model, read_shape(source))
-    now = constraints_of(config.model, data.shape)
+    source, trained_with = run_and_config(config.init_from)
+    before, now = constraints_of(trained_with.model, read_shape(source)), constraints_of(config.model, data.shape)
     folder = chosen_checkpoint(source, "newest")
     weights = load_weights(folder, which_weights(folder, "auto"))  # those that evaluation uses (ours)
     if before != now:
         weights = moved(weights, model.state_dict(), before, now)
-    fix = "give the model the settings and the kind of data set of that run"
     if (begun := BEGINNINGS.get(config.model.kind)) is not None:
         weights = begun(model, weights)
+    changes = changes_between(config, trained_with)
+    fixed = {key: v for key, v in changes.items() if key.startswith("model.") and not has_mark(key, Mark.RESUMABLE)}
+    fix = f"give the model the settings and the kind of data set of that run; settings: {' '.join(as_typed(fixed))}"
     load_fitting(model, weights, f"init_from={source}", fix)
     new, left_out = ({*one.values()} - {*other.values()} for one, other in ((now, before), (before, now)))
     lines = []

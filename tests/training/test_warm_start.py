@@ -36,6 +36,7 @@ def test_a_run_begins_with_the_weights_that_evaluation_reads(first, tmp_path):
     ({"model.num_layers": "3"}, r"Missing key.*f_l.blocks.2|size"),
     ({"model.states": "1", "model.num_layers": "1"}, "do not fit the model"),
     ({"init_from": "nowhere"}, "no run at nowhere"),
+    ({"init_from": "any"}, "init_from=.*any: the weights do not fit.* model.hidden_size=48 .*model.mixer=linear"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(first, tmp_path, changes, text):
     config = override(first[0], {"init_from": str(first[1])} | changes)

@@ -44,7 +44,8 @@ def markdown(card: Card) -> str:
         f"Papers: {', '.join(papers)}.", "",
         "## How to Get Started with the Model", "",
         "```bash", "pip install 'recursive-reasoners[hub]'",
-        f"reason solve hf:OWNER/{card['name']} PUZZLE   # on the hub, whose page names the owner; else the folder",
+        f"reason solve hf:OWNER/{card['name']} PUZZLE{card.get('rules', '')}   "
+        "# on the hub, whose page names the owner; else the folder",
         "```", "",
         *(["## Training Details", "", "```bash", *made, "```", ""] if made else []),
         "## Evaluation", "",

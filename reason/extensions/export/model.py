@@ -24,7 +24,9 @@ from reason.config.overrides import Changes, as_typed, changes_between, derive, 
 from reason.config.schema import Config
 from reason.errors import ConfigError
 from reason.extensions.export.card import write_card
+from reason.models.mixing import fits_any_set
 from reason.presets import presets
+from reason.pretrained import pretrained_models
 from reason.runs.directory import chosen_checkpoint, create_run, read_record, read_shape, which_weights
 from reason.runs.evaluation import evaluate_run
 from reason.runs.folders import new_path
@@ -88,7 +90,9 @@ def _portable(config: Config) -> Config:
     names = [path if not Path(path).is_absolute() else f"data/{Path(path).name}" for path in config.data.directories]
     if not names_presets_own_set(config):
         config = derive(config, {"data.generate": {}})
-    begun = config.init_from and f"runs/{Path(config.init_from).name}"
+    begun = config.init_from
+    if begun is not None and begun not in pretrained_models():
+        begun = f"runs/{Path(begun).name}"
     return derive(config, {"data.directory": ",".join(names) or None, "init_from": begun})
 
 
@@ -155,6 +159,7 @@ def _card(run: Path, name: str, stored: str, step: int, portable: Config, comman
             for directory, words in dict(zip(portable.data.directories, made, strict=True)).items()
         ],
         "sha256": record["training_set"],
+        **({"rules": " data=FILE.py"} if fits_any_set(portable.model) else {}),
         "version": __version__,
         "torch": record.get("torch"),
     }
