@@ -73,10 +73,9 @@ class Structure(BaseModel):
 
     @property
     def unread(self) -> list[str]:
-        """The relations that networks read neither as instances nor as groups."""
+        """Return the names of relations that networks read neither as instances nor as groups."""
         grouped = ["alldifferent", "x"] if self.groups else None
-        hidden = (each.name for each in self.relations if not each.seen and each.rule != grouped)
-        return [name.removeprefix("unseen_") for name in hidden]
+        return [r.name.removeprefix("unseen_") for r in self.relations if not r.seen and r.rule != grouped]
 
     @property
     def cells(self) -> int | None:

@@ -222,16 +222,11 @@ def full_grid(size: int, rng: np.random.Generator) -> np.ndarray:
     """Return a random full board (S,): a random first row, completed in a random order."""
     blank = np.zeros(size * size, np.uint8)
     blank[:size] = rng.random(size).argsort() + 1
-    return a_solution(blank, rng)
-
-
-def a_solution(board: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return a solution (S,) of a board that has one, found in a random order."""
-    return random_solution(board, rng, geometry(size_of(board)))
+    return a_solution(blank, rng, geometry(size))
 
 
 @compiled
-def random_solution(board, rng, table):
+def a_solution(board, rng, table):
     """Return a solution (S,) of a board that has one, found in a random order."""
     size, solution = table[0].shape[1], np.zeros((1, len(board)), np.uint8)
     order, rank = shuffled_order(rng, size)

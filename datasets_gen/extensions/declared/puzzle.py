@@ -468,9 +468,7 @@ class Declared(Puzzle):
         if (relation := known.get(name)) is None:
             raise DatasetError(f"{line!r}: there is no relation {name}; this set has {', '.join(known) or 'none'}")
         words = [word.partition("=") for word in tail.split()]
-        parsed = [
-            ([number] if number else numbers, regions[letter]) for letter, _, number in words if letter in regions
-        ]
+        parsed = [([n] if n else numbers, regions[letter]) for letter, _, n in words if letter in regions]
         if not parsed or len(parsed) < len(words):
             parsed = [(numbers, [whole(word, "number of a cell") for word in tail.split()])]
         instances = []

@@ -60,7 +60,7 @@ def exocet_puzzle(rng: np.random.Generator) -> Puzzle:
         answer = np.zeros(81, np.uint8)
         answer[:9] = rng.random(9).argsort() + 1
         answer[TARGETS] = answer[BASE]
-        answer = a_solution(answer, rng)
+        answer = a_solution(answer, rng, geometry(9))
         # Other candidates of the base: a digit that a cross-line holds in the band is covered by the other two.
         more = {*answer[[11, 20, 3, 6]].tolist()} - {*answer[[*BASE, 2, *COMPANIONS]].tolist()}
         order = rng.random(len(more)).argsort()[: 1 + int(rng.random() * 2)]

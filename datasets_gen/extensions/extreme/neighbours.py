@@ -9,7 +9,7 @@ from datasets_gen.extensions.extreme.exocet import holds_exocet
 from datasets_gen.extensions.extreme.solver import NO_CAP, endurance, minimise, search
 from datasets_gen.sudoku.generate import Puzzle
 from datasets_gen.sudoku.signature import mix
-from datasets_gen.sudoku.solver import full_grid, random_solution, thin
+from datasets_gen.sudoku.solver import a_solution, full_grid, thin
 from datasets_gen.sudoku.tables import geometry
 
 WORK = 800  # guesses after which the search for a last clue is given up
@@ -42,7 +42,7 @@ def _neighbour(question, rng, exocet, table):
     """Return whether there is a neighbour, the neighbour and its solution, as `neighbour` describes them."""
     board, clues = question.copy(), np.flatnonzero(question)
     board[clues[int(rng.random() * len(clues))]] = 0
-    solution = random_solution(board, rng, table)
+    solution = a_solution(board, rng, table)
     cells = np.flatnonzero((board == 0) & (solution != question))
     added = np.empty((len(cells), 2), np.int64)
     added[:, 0], added[:, 1] = cells, solution[cells]
