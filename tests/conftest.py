@@ -16,6 +16,7 @@ import torch
 from hypothesis import settings
 
 from datasets_gen.__main__ import main as generate
+from reason import plugins
 from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
@@ -102,9 +103,10 @@ def one_line(words: str | Sequence[str], *said: str) -> str:
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """An empty folder to stand in."""
+    """An empty folder to stand in; files that a command imports are forgotten."""
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    yield tmp_path
+    plugins.IMPORTED.clear()
 
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -124,8 +124,7 @@ def test_scripts_are_doors_to_the_same_code(words, own, policy):
 
 
 def printed(command, text):
-    (found,) = re.findall(rf"{command} (.*)", text)
-    return shlex.split(found)
+    return shlex.split(*re.findall(rf"{command} (.*)", text))
 
 
 def test_commands_that_are_printed_can_be_typed(sudoku_4x4, here):

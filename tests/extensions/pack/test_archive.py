@@ -115,6 +115,5 @@ def test_archives_that_are_none(damage, said, packed, here):
     (here / "runs").mkdir()
     damage(packed)
     before = snapshot(here)
-    error = refusal("train run=a.tar.gz --resume", said)
-    assert len(error.splitlines()) == 1
+    assert len(refusal("train run=a.tar.gz --resume", said).splitlines()) == 1
     assert snapshot(here) == before
