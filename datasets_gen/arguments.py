@@ -22,7 +22,7 @@ def add_command(
     `instead`: the text that a generator prints if it writes no set.
     """
     page = "\n\n".join(texts)
-    summary = page[:1].lower() + page[1:].partition("\n")[0].rstrip(".")
+    summary = page.partition("\n")[0].rstrip(".")
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary.replace("%", "%%"), description=page)
     parser.set_defaults(command=run, generator=name, instead=None)
     return parser

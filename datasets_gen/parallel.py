@@ -175,10 +175,10 @@ def _answer(pipe: Any) -> Any:
     try:
         return pipe.recv()
     except (EOFError, OSError):
-        raise DatasetError(
+        return None, DatasetError(  # raised in its turn, after the results and faults of earlier tasks
             "a worker process was killed, perhaps for lack of memory: type fewer --processes; in your script, start "
             'the work below `if __name__ == "__main__":`'
-        ) from None
+        )
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def next_value(config: Config) -> Iterator[Need]:
     """Yield the need of the readout of the next supervision step."""
-    yield Need(config.rollout.halting == "q-learning", "the readout of one step further", "rollout.halting=q-learning")
+    yield Need(config.rollout.halting == "q-learning", "the readout of the next step", "rollout.halting=q-learning")
 
 
 def halt_loss(step: SupervisionStep) -> Tensor:

@@ -46,8 +46,8 @@ def _first_rows(step: SupervisionStep, rows: int | None) -> SupervisionStep:
 def _trace(step: SupervisionStep, state: State) -> Tensor:
     """Return tr J/N of each puzzle, (B,), by Hutchinson's estimate with one random vector.
 
-    The prefix counts as cells: it moves as they do (ours). Cells beyond the edge do not count (ours). Reverse mode:
-    with the backward pass that follows it costs 0.75 to 0.85 of forward mode.
+    The prefix and the hidden booleans of mixer=linear count as cells, since they move as cells do; cells beyond the
+    edge do not (ours). Reverse mode: with the backward pass that follows it costs 0.75 to 0.85 of forward mode.
     """
     f, z = with_maps(step.model).map_inside(state, step.context, "f_h")
     with step.model.autocast():

@@ -111,7 +111,7 @@ class MixingConfig(ModelConfig):
     )
     positions: Positions = Field("rotary", description="position encoding; rotary-2d: rotary over row and column")
     rope_theta: Annotated[float, When("positions", "rotary", "rotary-2d")] = Field(
-        10_000.0, gt=1, description="rotary positions: wavelengths from 2π to 2π·base"
+        10_000.0, gt=1, description="θ of rotary positions: their wavelengths go from 2π to 2π·θ"
     )
 
     @field_validator("mixer")

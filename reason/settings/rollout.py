@@ -13,7 +13,7 @@ Halting = Literal["bce", "q-learning", "none"]
 
 
 LAWS = {"log-normal": {"mean", "sigma", "max"}, "poisson": {"mean", "max"}, "uniform": {"max"}}
-TYPED = 'type {"law": "log-normal", "mean": 2, "sigma": 0.7, "max": 100} (of log T), poisson (mean, max), uniform (max)'
+TYPED = '{"law": "log-normal", "mean": 2, "sigma": 0.7, "max": 100} (of log T); poisson (mean, max); uniform (max)'
 
 
 class LoopsConfig(BaseConfig):
@@ -27,7 +27,7 @@ class LoopsConfig(BaseConfig):
     supervision: Literal["terminal", "per-loop"] = Field(
         "terminal", description="states that are scored: terminal: the last; per-loop: all T, their losses averaged"
     )
-    random: dict[str, Any] = Field({}, description=f"law of T, rounded and clipped to 1..max; {{}}: T = count; {TYPED}")
+    random: dict[str, Any] = Field({}, description=f"law of T, rounded, at most max; {{}}: T = count; else {TYPED}")
     start: int = Field(0, ge=0, description="optimizer steps with T = count, before T is random")
 
     @field_validator("random")
@@ -36,7 +36,7 @@ class LoopsConfig(BaseConfig):
         numbers = {key: value for key, value in random.items() if key != "law"}
         positive = all(isinstance(value, int | float) and 0 < value <= 10_000 for value in numbers.values())
         if random and (LAWS.get(str(random.get("law"))) != numbers.keys() or not positive or random["max"] < 1):
-            raise ValueError(f"{random} is not a law of positive numbers: {TYPED}")
+            raise ValueError(f"{random} is not a law of positive numbers: type {TYPED}")
         return random
 
     @property

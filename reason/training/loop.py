@@ -162,7 +162,7 @@ class Trainer:
             yield StepPlan(
                 set_index,
                 new_loader_batch=index_in_set % rollout.accum_steps == 0,
-                loops=rollout.loops.draw(self.config.seed, index, self.step),  # T; random under extensions/looped
+                loops=rollout.loops.draw(self.config.seed, index, self.step),  # T, fixed or random
                 measure_gradients=self.balancer is not None and self.balancer.is_update_step(index, sets),
             )
 

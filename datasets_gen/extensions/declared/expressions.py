@@ -60,7 +60,7 @@ class Runs(NamedTuple):
 
 
 class Unseen(NamedTuple):
-    """A constraint of any form that the rules check and networks do not see."""
+    """A constraint of any form, for the generator and the check of answers; networks do not see it."""
 
     constraint: Any
 

@@ -44,8 +44,8 @@ def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
         name,
         partial(run, name),
         summary,
-        f"{summary}. Every puzzle has {solutions}. All puzzles of a set, within and across its splits, are different, "
-        "even up to a renaming of the values if all constraints allow it. "
+        f"Every puzzle has {solutions}. All puzzles of a set, within and across its splits, are different,\n"
+        "even up to a renaming of the values if all constraints allow it.\n"
         "The same options, seed and version of OR-Tools give the same bytes.",
         f"example:\n  python -m datasets_gen {name} --train 1000 --test 500 --output-dir data/{Path(name).stem}",
     )

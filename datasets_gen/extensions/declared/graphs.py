@@ -1,7 +1,7 @@
 """Constraints over a whole board: its marked cells are connected, or its marked edges form one loop.
 
-The solver adds clauses when a solution violates them, see `cuts`. This is many times faster than the hidden
-variables of `posted`, which states them as one CPMpy constraint.
+When a solution violates such a constraint, the solver adds clauses (see `cuts`). This is many times faster than the
+hidden variables of `posted`, which states the constraint in CPMpy.
 """
 
 from __future__ import annotations

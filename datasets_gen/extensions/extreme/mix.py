@@ -3,7 +3,8 @@
 Random puzzles have depth 0 or 1, and so have nearly all of their neighbours. `endurance`, the wrong candidates that a
 pass of trial and error leaves, rises long before trial and error fails. So a lineage climbs on it (multilevel
 splitting): the members of a generation above the median are parents, and their neighbours that keep this level are the
-next generation. Older members leave it, so that puzzles count whose neighbours keep the level too; other peaks die out.
+next generation. Parents stay only if there are fewer than `GENERATION` children. So a puzzle lasts through neighbours
+that keep the level too, and isolated peaks disappear.
 All hold an exocet, as more than half of the hardest published puzzles do: without that most lineages lose their members
 before `DEEP`, and networks trained on the others solve few of the published ones. From `DEEP` on the level stays.
 """

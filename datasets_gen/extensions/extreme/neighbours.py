@@ -121,10 +121,10 @@ def few_clues(count: int, rng: np.random.Generator) -> list[Puzzle]:
 
 
 def solution_classes(answers: np.ndarray) -> np.ndarray:
-    """(N,) uint64 of full grids (N, 81): equal if a symmetry maps one to the other, hardly ever otherwise. (ours)
+    """Return a class (N,) uint64 of each full grid (N, 81): equal for symmetric grids, hardly ever for others. (ours)
 
-    Two lines are a permutation of the digits, whose cycles no renaming and no move changes. The
-    class depends on the cycles of every pair of rows and of columns, and on whether the two share a band.
+    Two lines define a permutation of the digits. Renamings and moves do not change the lengths of its cycles. The class
+    depends on these lengths for every pair of rows and of columns, and on whether the two share a band.
     """
     grids, digits = answers.reshape(-1, 9, 9).astype(np.int64) - 1, np.arange(9)
     first, second = np.triu_indices(9, 1)

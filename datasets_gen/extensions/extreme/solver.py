@@ -234,7 +234,7 @@ def _choose(state):
 
 @compiled
 def _read(state, board):
-    """Return the possible places of each digit given the clues. A value 9 + d excludes the digit d from a cell."""
+    """Write the places that the clues leave to each digit to state[:, :3]. A value 9 + d excludes d from a cell."""
     state[:, :3] = ALL
     for cell in range(81):
         for digit in range(9 if board[cell] else 0):

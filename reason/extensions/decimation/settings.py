@@ -46,9 +46,9 @@ def search(settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int
 
 
 STUDIES["decimation"] = Study(
-    "after every K steps, decimation=K, the surest undecided cell becomes a clue, and the puzzle restarts from the "
-    "initial state; if the clues lead to no answer that satisfies the rules, they are removed; decimation=none: never; "
-    "else K is N_super if puzzles may have several solutions",
+    "decimation=K: after every K steps the surest open cell becomes a clue, and the puzzle restarts from the initial "
+    "state; if the clues lead to no valid answer, they are removed. Default: K = N_super for puzzles that may have "
+    "several solutions, else decimation=none",
     _needs,
     argument=r"[1-9]\d{0,4}|none",
 )

@@ -41,7 +41,7 @@ def write(
 ) -> dict[str, Any]:
     """Return the continuation of the text, and the loops that each token took.
 
-    The model reads at most a window. Longer text is conditioned on the second half of the window.
+    The model reads at most one window. A longer text is continued from its last half window of tokens.
     """
     if config.model.kind != "looped":
         raise ConfigError(f"{run} is not a looped model and cannot continue a text")
