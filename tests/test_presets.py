@@ -73,7 +73,7 @@ def two_steps(name, sets, tmp_path):
 
 def _source(config, tmp_path):
     """A run for a preset that starts from one: its own model, its layers halved where they are duplicated."""
-    own = {"init_from": "none", "model.only": "all"}
+    own = {"init_from": "none"} | ({"model.only": "all"} if config.model.kind == "looped" else {})
     if config.name.endswith("upcycled"):
         own["model.num_layers"] = str(config.model.num_layers // 2)
     trainer_of(override(config, own), tmp_path / "source").train()

@@ -18,9 +18,9 @@ from reason.cli import main
 from reason.data import PuzzleData
 from reason.models.recursive import unmarked
 
-LESS = Relation(name="less", places=2)
-SUM = Relation(name="sum", clues=1, highest=9, instances=((0, 1),))
-STRUCTURE = Structure(relations=(LESS, SUM), values=(2, 3, 4))
+LESS = Relation(name="less", places=2, rule=["<", "x0", "x1"])
+SUM = Relation(name="sum", clues=1, highest=9, instances=((0, 1),), rule=["==", ["sum", "x"], 4])
+STRUCTURE = Structure(relations=(LESS, SUM), values=(2, 3, 4), lowest=1)
 ROWS = np.array(
     [
         [[0, -1, 0, 1, -1], [1, 7, 1, 2, 3], [-1, -1, -1, -1, -1]],
@@ -83,7 +83,7 @@ def test_a_structure_whose_instances_do_not_fit_is_refused(tmp_path, relation, s
 
 
 TINY = (
-    "model.mixer=relations model.symbols=true model.positions=none model.puzzle_emb_len=0 model.hidden_size=8 "
+    "model.mixer=linear model.symbols=true model.positions=none model.puzzle_emb_len=0 model.hidden_size=8 "
     "model.num_heads=1 model.expansion=1 model.h_cycles=1 model.l_cycles=2 model.q_from=mean data.hints=2 "
     "rollout.supervision_steps=3 rollout.halt_exploration_prob=0.9 training.batch_size=4 training.steps=8 "
     "training.checkpoint_every=4 training.monitor.every=4 training.compile=none training.precision=fp32"

@@ -214,7 +214,7 @@ class LayoutModel(Mapped):
                 # Only mixers that accept any set read `lowest`, and sets of earlier versions do not have it.
                 there, here = (each.structure.model_dump(exclude={"lowest"}) for each in (same, shape))
                 return same.vocab_size == shape.vocab_size and (there == here or not c.structured)
-        same_weights = all(of(shape) == of(built) for of in (c.embeddings, c.values_of, c.constraints))
+        same_weights = all(of(shape) == of(built) for of in (c.embeddings, c.group_names))
         return c.size_free and same_weights and c.missing_structure(shape) is None
 
     def add_shape(self, shape: Shape) -> None:

@@ -24,7 +24,6 @@ from reason.plugins import ADD_IMPORT, defined, installed
 from reason.settings.base import When
 
 Positions = Literal["none", "rotary", "rotary-2d", "learned"]
-Constraints = dict[str, tuple[Any, ...]]  # {part of a mixer: key of the constraint that its messages follow}
 
 
 class AnySet(NamedTuple):
@@ -50,15 +49,8 @@ class StructuredMixer(NamedTuple):
     description: str
     missing_structure: Callable[[MixingConfig, Shape], str | None] = lambda config, shape: None  # an error message
     by_group: bool = False  # uses groups (`Geometry.pool` and others), and may have a position for every symbol
-    by_value: bool = False  # uses the order of values
     any_set: AnySet | None = None
     constants: Callable[[Shape], nn.Module | None] = lambda shape: None  # maps a Context to Geometry.mixer_constants
-    constraints: Callable[[Shape], Constraints] = lambda shape: {}  # what its weights depend on
-
-
-def constraints_of_groups(shape: Shape) -> Constraints:
-    """Return the names of the groups: `relations.INDEX` of `GroupMixer` holds the messages of each."""
-    return {f"relations.{index}": (name,) for index, name in enumerate(shape.structure.groups)}
 
 
 def _lacks_grid(c: MixingConfig, shape: Shape) -> str | None:
@@ -81,7 +73,6 @@ MIXERS: dict[str, StructuredMixer] = {
         "messages within the set's groups (Sudoku: rows, columns, boxes)",
         _lacks_groups,
         by_group=True,
-        constraints=constraints_of_groups,
     ),
 }
 UNSTRUCTURED = {"attention": "softmax over the cells", "mlp": "an MLP over the cells"}  # of `reason.nn.block`
@@ -187,13 +178,9 @@ class MixingConfig(ModelConfig):
         found = sorted(set(range(shape.vocab_size)) - set(shape.structure.alphabet))
         return found if len(found) > 2 else []
 
-    def values_of(self, shape: Shape) -> int:
-        """Return K if values are ordered, each with an embedding; 0 for symbols, or without positions for values."""
-        return len(shape.structure.values) if self.symbols and not self.set_agnostic else 0
-
-    def constraints(self, shape: Shape) -> Constraints:
-        """Return the constraint of each part of the mixer's messages."""
-        return self.structured_mixer.constraints(shape)
+    def group_names(self, shape: Shape) -> tuple[str, ...]:
+        """Return the names of the groups, each with a matrix of the mixer's messages; () without such matrices."""
+        return tuple(shape.structure.groups) if self.by_group and not self.set_agnostic else ()
 
     def missing_structure(self, shape: Shape) -> str | None:
         """Return the required structure that `shape` lacks, as a message, or None."""
@@ -204,7 +191,7 @@ class MixingConfig(ModelConfig):
             return "model.positions=rotary-2d needs a grid, and the set declares none"
         if self.symbols and not structure.alphabet:
             return "model.symbols=true takes a position for every symbol or value, and the set declares none"
-        if self.symbols and structure.values and not self.structured_mixer.by_value:
+        if self.symbols and structure.values and not self.set_agnostic:
             return f"the values of the set have an order, which model.mixer={self.mixer} ignores"
         return None
 
@@ -219,9 +206,9 @@ def fits_any_set(c: ModelConfig) -> bool:
     return isinstance(c, MixingConfig) and c.set_agnostic
 
 
-def constraints_of(c: ModelConfig, shape: Shape) -> Constraints:
-    """Return the constraint of each part of a model's messages; {} without messages along constraints."""
-    return c.constraints(shape) if isinstance(c, MixingConfig) else {}
+def group_names(c: ModelConfig, shape: Shape) -> tuple[str, ...]:
+    """Return the groups with messages of their own in any model; () without messages in groups."""
+    return c.group_names(shape) if isinstance(c, MixingConfig) else ()
 
 
 def by_symbol(c: ModelConfig, *shapes: Shape) -> bool:

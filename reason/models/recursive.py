@@ -63,8 +63,6 @@ class RecursiveModel(LayoutModel):
             count = shape.num_puzzle_identifiers
             self.puzzle_embedding = nn.Embedding(count, width, sparse=True, _weight=torch.zeros(count, width))
         self.positions = Embedding(config.positions_of(shape), width) if config.positions == "learned" else None
-        values = config.values_of(shape)
-        self.values = Embedding(values, width) if values else None
         self.f_l = self._network()
         self.f_h = self._network() if config.separate_networks else None
         self.head = Linear(width, config.outputs(shape))
@@ -93,8 +91,6 @@ class RecursiveModel(LayoutModel):
         """
         layout = self.layout_of(batch.inputs, batch.shape)
         x = self.tokens(layout.embedding_rows(batch.inputs, batch.relations)).to(self.dtype)  # (B, S·K, D)
-        if self.values is not None:
-            x = x + self.values.weight.to(self.dtype).repeat(layout.shape.seq_len, 1)
         if self.puzzle_embedding is not None:
             own = self.puzzle_embedding(batch.identifiers).to(self.dtype)[:, None]  # (B, 1, D)
             own = nn.functional.pad(own, (0, 0, 0, self.config.puzzle_emb_len - 1))  # (B, P, D)
@@ -176,7 +172,7 @@ class RecursiveModel(LayoutModel):
 
     def freeze_embedding(self) -> None:
         """Freeze token, position and puzzle embeddings: x̂ becomes a fixed function of the puzzle."""
-        for part in (self.tokens, self.values, self.positions, self.puzzle_embedding):
+        for part in (self.tokens, self.positions, self.puzzle_embedding):
             if part is not None:
                 part.requires_grad_(False)
 

@@ -57,7 +57,7 @@ class RecursiveConfig(MixingConfig):
     )
     fused: Resumable[bool | Literal["auto"]] = Field(
         "auto",
-        description="compute a supervision step in one call of a C++ kernel (mixers groups, relations, local; on CPUs "
+        description="compute a supervision step in one call of a C++ kernel (mixers groups, local; on CPUs "
         "only): float32 with AVX2 or AVX-512, bfloat16 with AVX-512 BF16 and without AMX; auto: bfloat16 only on AMD "
         "CPUs; the choice is recorded",
     )

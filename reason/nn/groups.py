@@ -41,10 +41,6 @@ class GroupMixer(nn.Module):
 
     def forward(self, h: Tensor, geometry: Geometry) -> Tensor:
         """Map (B, S', D) to (B, S', D), S' = S·K positions, the K of a cell in turn."""
-        return self.out(glu(self.received(h, geometry), self.activation)).transpose(0, 1)
-
-    def received(self, h: Tensor, geometry: Geometry) -> Tensor:
-        """Return the input (S', B, 2I) of the gate for h (B, S', D)."""
         z = geometry.masked(h).transpose(0, 1).contiguous()  # (S', B, D)
         y = self.own(z)
         if geometry.pool is not None and geometry.membership is not None:
@@ -57,4 +53,4 @@ class GroupMixer(nn.Module):
             by_cell = z.unflatten(0, (-1, geometry.symbols))  # (S, K, B, D)
             message = self.symbols(by_cell.sum(1, keepdim=True) * geometry.symbols**-0.5)
             y = (y.unflatten(0, (-1, geometry.symbols)) + message).flatten(0, 1)
-        return y
+        return self.out(glu(y, self.activation)).transpose(0, 1)  # y: (S', B, 2I)

@@ -19,7 +19,7 @@ from reason.evaluation.monitor import SplitMonitor
 from reason.models import build_model
 from reason.models.base import Reasoner
 from reason.models.layout import accepted
-from reason.models.mixing import constraints_of
+from reason.models.mixing import group_names
 from reason.plugins import missing_import
 from reason.runs.directory import (
     change_config,
@@ -177,7 +177,7 @@ def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reaso
     if config.init_from is None or checkpoints(run):  # a run with checkpoints loads their weights later
         return model, []
     source, trained_with = run_and_config(config.init_from)
-    before, now = constraints_of(trained_with.model, read_shape(source)), constraints_of(config.model, data.shape)
+    before, now = group_names(trained_with.model, read_shape(source)), group_names(config.model, data.shape)
     folder = chosen_checkpoint(source, "newest")
     weights = load_weights(folder, which_weights(folder, "auto"))  # those that evaluation uses (ours)
     if before != now:
@@ -188,12 +188,10 @@ def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reaso
     fixed = {key: v for key, v in changes.items() if key.startswith("model.") and not has_mark(key, Mark.RESUMABLE)}
     fix = f"give the model the settings and the kind of data set of that run; settings: {' '.join(as_typed(fixed))}"
     load_fitting(model, weights, f"init_from={source}", fix)
-    new, left_out = ({*one.values()} - {*other.values()} for one, other in ((now, before), (before, now)))
-    lines = []
-    for what, constraints in (
-        ("messages that start at zero", new),
-        ("messages of the run that are left out", left_out),
-    ):
-        if constraints:
-            lines.append(f"init_from={source}: {what}: {', '.join(sorted(name for name, *_ in constraints))}")
-    return model, lines
+    changed = {
+        "messages that start at zero": {*now} - {*before},
+        "messages of the run that are left out": {*before} - {*now},
+    }
+    return model, [
+        f"init_from={source}: {what}: {', '.join(sorted(names))}" for what, names in changed.items() if names
+    ]

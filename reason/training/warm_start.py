@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,35 +11,22 @@ from torch import Tensor
 
 Weights = dict[str, Tensor]
 BEGINNINGS: dict[str, Callable[[Any, Weights], Weights]] = {}  # by kind of model: fit a run's weights to a new model
-_MESSAGES = re.compile(r"^(?P<mixer>.*\bmixer)\.(?P<messages>\w+\.\d+)\.(?P<rest>.*)$")
+_MESSAGES = re.compile(r"^(.*\bmixer\.relations)\.(\d+)\.weight$")  # of `GroupMixer`
 
 
 def moved(
-    weights: Mapping[str, Tensor],
-    initial: Mapping[str, Tensor],
-    had: Mapping[str, Hashable],
-    has: Mapping[str, Hashable],
-) -> dict[str, Tensor]:
-    """Convert weights of a run on one puzzle for a model of a puzzle with other constraints (ours).
+    weights: Mapping[str, Tensor], initial: Mapping[str, Tensor], had: Sequence[str], has: Sequence[str]
+) -> Weights:
+    """Convert weights of a run on one puzzle for a model of a puzzle with other groups (ours).
 
-    `had` and `has` name the constraint of each part of the mixers' messages, in the run and in the model; `initial`:
-    the model's initial weights. Messages along a shared constraint keep their weights. Messages along a new constraint
-    start at zero, so the model starts as the run's network, which ignores that constraint.
+    `had` and `has`: names of the groups of the run's puzzle and of the model's; `initial`: the model's initial weights.
+    Messages in groups of a shared name keep their weights. Messages in new groups start at zero, so the model starts as
+    the run's network, which ignores these groups.
     """
-    here = {constraint: part for part, constraint in has.items()}
-    result: dict[str, Tensor] = {}
-    mixers = set()
-    for name, tensor in weights.items():
-        part = _MESSAGES.match(name)
-        if part is None or part["messages"] not in had:
-            result[name] = tensor
-            continue
-        mixers.add(part["mixer"])
-        if (constraint := had[part["messages"]]) in here:
-            result[f"{part['mixer']}.{here[constraint]}.{part['rest']}"] = tensor
+    result = {name: tensor for name, tensor in weights.items() if not _MESSAGES.match(name)}
     for name, tensor in initial.items():
-        part = _MESSAGES.match(name)
-        if name not in result and part is not None and part["messages"] in has and part["mixer"] in mixers:
-            last = part["rest"] in ("weight", "answer.weight")  # matrix of these messages
-            result[name] = torch.zeros_like(tensor) if last else tensor
+        if part := _MESSAGES.match(name):
+            group = has[int(part[2])]
+            before = f"{part[1]}.{had.index(group)}.weight" if group in had else ""
+            result[name] = weights.get(before, torch.zeros_like(tensor))
     return result

@@ -21,7 +21,7 @@ def lacks(config: ModelConfig, computed: Dtypes, device: torch.device) -> str | 
         return "models of this family have no kernel"
     if config.hidden_size % WIDTH:
         return f"model.hidden_size={config.hidden_size} is not a multiple of {WIDTH}"
-    if config.mixer not in ("local", "groups", "relations"):
+    if config.mixer not in ("local", "groups"):
         return f"the kernel has no model.mixer={config.mixer}"
     if inner_of(config) % INNER:
         return f"the inner width {inner_of(config)} (model.expansion) is not a multiple of {INNER}"

@@ -28,10 +28,6 @@ class Wiring(NamedTuple):
     counts: Tensor | None  # (R,) int32: number of groups of each relation
     scale: Tensor | None  # (G,) float32: factor of each group's sum, relation after relation
     taps: Tensor | None  # (T, S') int32: neighbours, −1 beyond the edge; None: only the position itself
-    instances: Tensor | None = None  # (B, N) int32: of each kind (instances, columns), numbers, cells, −1 for none
-    kinds: Tensor | None = None  # (n, 5) int64: places, numbers, rows of the table for each, instances, columns
-    symbols: int = 1  # positions of a cell
-    values: bool = False  # ordered: a position also gets the sum of the lower ones
     idle: bool = True  # False: only the active ones have a state
 
 
@@ -48,9 +44,8 @@ class Step(NamedTuple):
     def __call__(self, z_h: Tensor, z_l: Tensor, x: Tensor, weights: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
         """Return z_H and z_L after all stages; differentiable once, in reverse mode.
 
-        weights: float32 (blocks, …): for each block the matrices (2I, D) of groups and of places, that of the position
-        itself (2I, T·D), and for each kind the matrix of its sums (2D, …) and the table of its numbers (…, 2D). out:
-        float32 (blocks, D, I).
+        weights: float32 (blocks, …): for each block the matrices (2I, D) of relations, and that of the position itself
+        (2I, T·D). out: float32 (blocks, D, I).
         """
         registers = tuple(z.contiguous() for z in (z_h, z_l, x))
         if torch.is_grad_enabled():
@@ -94,19 +89,12 @@ class Step(NamedTuple):
     def reads(self) -> tuple[int, int]:
         """Return the number of relations, and of positions that a position's local matrix reads."""
         ids, taps = self.wiring.ids, self.wiring.taps
-        return 0 if ids is None else len(ids), 1 + self.wiring.values if taps is None else len(taps)
-
-    def kinds(self) -> list[list[int]]:
-        """Return the rows of `Wiring.kinds`, as lists."""
-        return [] if self.wiring.kinds is None else self.wiring.kinds.tolist()
+        return 0 if ids is None else len(ids), 1 if taps is None else len(taps)
 
     def matrices(self, width: int, inner: int) -> list[tuple[int, int]]:
         """Return the shape (rows, columns) of each matrix in a block's weights."""
-        (relations, local), kinds = self.reads(), self.kinds()
-        shapes = [(2 * inner, width)] * (relations + sum(places for places, *_ in kinds)) + [(2 * inner, local * width)]
-        for places, numbers, rows, *_ in kinds:
-            shapes += [(2 * width, places * (3 if self.wiring.values else 1) * width), (1, numbers * rows * 2 * width)]
-        return shapes
+        relations, local = self.reads()
+        return [(2 * inner, width)] * relations + [(2 * inner, local * width)]
 
     def run(self, name: str, registers: tuple[Tensor, ...], weights: Tensor, out: Tensor, *more: Tensor | None) -> None:
         """Call a function of the kernel."""
@@ -114,11 +102,9 @@ class Step(NamedTuple):
         assert x.dtype in DTYPES, "states of bfloat16 or float32"
         assert all(z.dtype == x.dtype and z.shape == x.shape and z.is_contiguous() for z in registers), "states alike"
         assert weights.shape == (blocks, sum(map(math.prod, self.matrices(width, inner)))), "a matrix for what is read"
-        columns = 0 if wiring.instances is None else wiring.instances.shape[1]
-        sizes = [*x.shape, inner, *self.reads(), blocks, len(self.stages)]
-        sizes += [wiring.symbols, int(wiring.values), int(wiring.idle), columns, len(self.kinds())]
+        sizes = [*x.shape, inner, *self.reads(), blocks, len(self.stages), int(wiring.idle)]
         cast = [w.to(x.dtype).contiguous() for w in (weights, out)]
-        tensors = [*registers, *(t if t is None else t.contiguous() for t in wiring[:7]), *cast, self.stages]
+        tensors = [*registers, *(t if t is None else t.contiguous() for t in wiring[:5]), *cast, self.stages]
         base = self.base()
         getattr(library(x.dtype), name)(
             (ctypes.c_long * len(sizes))(*sizes), ctypes.c_float(EPS), ctypes.c_int(self.tanh), torch.get_num_threads(),

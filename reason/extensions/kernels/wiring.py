@@ -80,20 +80,15 @@ class WholeStep:
         groups, taps = self.constants[cells]
         opened = x.new_ones(x.shape[:2]) if mask is None else mask.squeeze(-1)
         idle = layout.outside is None or layout.open_only
-        constants: Any = layout.mixer_constants
-        instances, kinds = (None, None) if constants is None else constants.all_instances(context)
-        values = config.values_of(layout.shape) > 0
-        return Wiring(opened.to(torch.uint8), *groups, taps, instances, kinds, layout.symbols, values, idle)
+        return Wiring(opened.to(torch.uint8), *groups, taps, idle)
 
 
 def matrices(mixer: Any) -> tuple[Tensor, Tensor]:
     """Return the flattened matrices of a mixer (groups, symbols, the position itself), and W_o.
 
-    A local mixer has one matrix for all neighbours. A mixer may define `matrices`.
+    A local mixer has one matrix for all neighbours.
     """
-    if hasattr(mixer, "matrices"):
-        weights: Tensor = mixer.matrices()
-    elif isinstance(mixer, LocalMixer):
+    if isinstance(mixer, LocalMixer):
         weights = mixer.weight.flatten()
     else:
         linears = [*mixer.relations, *([] if mixer.symbols is None else [mixer.symbols]), mixer.own]

@@ -135,8 +135,6 @@ class LoopedModel(LayoutModel):
         super().__init__(config, shape, dtype)
         width = config.hidden_size
         self.tokens = Embedding(config.embeddings(shape), width, config.init_std)
-        values = config.values_of(shape)
-        self.values = Embedding(values, width, config.init_std) if values else None
         self.positions = (
             Embedding(config.positions_of(shape), width, config.init_std) if config.positions == "learned" else None
         )
@@ -174,8 +172,6 @@ class LoopedModel(LayoutModel):
         """Return x̂ of cells with tokens (B, n), the first of which has the number `start`."""
         layout = self.layout_of(tokens)
         x = self.tokens(layout.embedding_rows(tokens))
-        if self.values is not None:
-            x = x + self.values.weight.repeat(layout.shape.seq_len, 1)
         if self.positions is not None:
             x = x + self.positions.weight[start : start + x.shape[1]]
         mask = layout.active_positions(tokens, self.dtype)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from conftest import make_set, output, refusal
-from extensions.declared.test_mixer import close, logits
 from reference import silu
 
 from datasets_gen.extensions.declared.linear import linear_form
@@ -30,6 +29,20 @@ from reason.nn.geometry import Geometry
 from reason.rollout import SupervisionStep
 
 KINDS = Path(__file__).parent / "kinds"
+
+
+@torch.no_grad()
+def logits(model, tokens, relations=()):
+    """Of two steps."""
+    x = model.encode(Batch(tokens, tokens, torch.zeros(len(tokens), dtype=torch.long), relations))
+    state = model.step(model.step(model.initial_state(x), x), x)
+    return model.readout(state, x).logits
+
+
+def close(got, wanted):
+    torch.testing.assert_close(got, wanted, atol=1e-10, rtol=0)
+
+
 DIGITS = (1, 2, 3, 4, 5)
 RULES: list[tuple[Rule, int, tuple[int, ...], tuple[int, ...]]] = [
     (["alldifferent", "x"], 4, (), (1, 2, 3, 4)),
@@ -263,7 +276,7 @@ def test_one_network_trains_on_sets_of_one_size_and_resumes_to_the_bit(tmp_path,
         make_set("killer --train 8 --test 4 --seed 1 --processes 1", tmp_path / "killer"),
         make_set("colouring --train 8 --test 4 --seed 1 --processes 1", tmp_path / "colouring"),
     ]
-    settings = "model.mixer=linear model.hidden_size=8 training.batch_size=4 training.compile=none data.hints=0"
+    settings = "init_from=null model.hidden_size=8 training.batch_size=4 training.compile=none data.hints=0"
     settings += " training.monitor.puzzles=0 training.steps=5"
     words = ["declared-puzzle", f"data={','.join(map(str, sets))}", *settings.split()]
     for name, stops in (("whole", []), ("half", ["--max-steps", "2"])):

@@ -43,8 +43,10 @@ def follow(directory, monkeypatch, brief):
         line = re.sub(r"^python (train|evaluate)\.py", r"reason \1", line)
         words = shlex.split(line)[1:]
         if brief:
-            words = [FEW.get(word, word).replace("steps=3000", "steps=2") for word in words]
-            words += {"train": ["model.hidden_size=8"], "solve": ["--restarts", "2"]}.get(words[0], [])
+            words = [FEW.get(word, word) for word in words]
+            words += {"train": ["training.steps=2", "model.hidden_size=8", "init_from=none"], "solve": ["--restarts", "2"]}.get(
+                words[0], []
+            )
         status = main(words)
     return status
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from datasets_gen.maze import Maze
-from datasets_gen.structure import Relation
 from datasets_gen.sudoku import Sudoku
 from reason.extensions.kernels import library as kernels
 from reason.extensions.kernels.settings import install
@@ -53,43 +52,11 @@ CASES = {
     "walls left out": WALLS | {"states": 1, "open_only": True, "initial": "random"},
     "walls left out of two states": WALLS | {"open_only": True, "hidden_size": 48, "expansion": 2},
     "groups of one": GROUPS | ONCE | {"symbols": False, "states": 1, "hidden_size": 64},
-    "relations": GROUPS | ONCE | {"mixer": "relations", "states": 1},
-    "relations of values": GROUPS | ONCE | {"mixer": "relations", "states": 1, "hidden_size": 48},
-    "relations of values, without groups": GROUPS | ONCE | {"mixer": "relations", "hidden_size": 64},
-    "relations of cells": GROUPS | ONCE | {"mixer": "relations", "symbols": False, "activation": "tanh"},
-    "open symbols in relations": GROUPS | ONCE | {"mixer": "relations", "open_only": True},
-    "values alone": GROUPS | ONCE | {"mixer": "relations"},
 }
-LESS = Relation(name="less", places=2, instances=((0, 1), (7, 1), (8, 14)))
-SUM = Relation(name="sum", clues=1, highest=9, instances=((0, 1, 2), (3, 4)))
-RUNS = Relation(name="runs", places=3, clues=2, highest=4)
-HIDDEN = Relation(name="hidden", places=3, seen=False, instances=((0, 1, 2),))
-
-
-def relations_of_puzzles(rows):
-    """None of `less` and of `hidden`; of `sum` up to three, of `runs` up to four; a cell may be in several."""
-    generator = torch.Generator().manual_seed(4)
-
-    def drawn(count, numbers, highest, cells, fewest):
-        order = torch.rand(rows, count, 36, generator=generator).argsort(-1)[..., :cells]
-        length = torch.randint(fewest, cells + 1, (rows, count, 1), generator=generator)
-        held = torch.where(torch.arange(cells) < length, order, -1)
-        said = torch.randint(-1, highest + 1, (rows, count, numbers), generator=generator)
-        there = torch.rand(rows, count, 1, generator=generator) < 0.7
-        return torch.where(there, torch.cat([said, held], dim=-1), -1).to(torch.int16)
-
-    none = torch.empty(rows, 0, 3, dtype=torch.int16)
-    return none[..., :2], drawn(3, 1, 9, 5, 2), drawn(4, 2, 4, 3, 3), none
 
 
 def structure_of(case, structure):
     changes = {}
-    if "relations" in case:
-        changes["relations"] = (LESS, SUM, RUNS, HIDDEN)
-    if "values" in case:
-        changes |= {"values": structure.symbols, "symbols": ()}
-    if "without groups" in case:
-        changes["groups"] = {}
     if case == "groups of two sizes":
         changes["groups"] = {"parts": tuple(cell // 5 % 4 for cell in range(36))}
     if case == "groups of one":
@@ -112,8 +79,7 @@ def puzzles(case):
     generator = torch.Generator().manual_seed(2)
     tokens = torch.randint(1, 3 if "walls" in case else 8, (24, 36), generator=generator)
     tokens = torch.where(torch.rand(24, 36, generator=generator) < 0.7, 1 if "walls" not in case else tokens, tokens)
-    relations = relations_of_puzzles(24) if "relations" in case else ()
-    return Batch(tokens, tokens, torch.zeros(24, dtype=torch.long), relations)
+    return Batch(tokens, tokens, torch.zeros(24, dtype=torch.long))
 
 
 def a_step(case, dtype, fused):
@@ -160,7 +126,7 @@ def test_states_and_gradients_are_as_near_to_float64_as_torchs(numbers):
     assert sum(ratios.values()) < NEAR_WEIGHTS[numbers][1] * len(ratios), ratios
 
 
-@pytest.mark.parametrize("case", ["open symbols", "relations of values"])
+@pytest.mark.parametrize("case", ["open symbols", "an inner width of 96"])
 def test_no_digit_depends_on_the_number_of_threads(case, numbers, monkeypatch):
     results = []
     for threads in (1, 2, 3):
@@ -170,7 +136,7 @@ def test_no_digit_depends_on_the_number_of_threads(case, numbers, monkeypatch):
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
-@pytest.mark.parametrize("case", ["open symbols", "walls", "relations of values"])
+@pytest.mark.parametrize("case", ["open symbols", "walls", "an inner width of 96"])
 def test_steps_without_a_gradient_are_the_same_steps(case, numbers):
     model, batch = model_of(case, numbers), puzzles(case)
     install(model)
