@@ -13,16 +13,16 @@ from reason.config.schema import Config
 from reason.presets import BASES, MADE, Preset, add_presets
 
 PAGES: dict[str, tuple[int, Changes]] = {  # training puzzles, and what `declared_puzzle` is changed by
-    "killer": (2500, {}),
-    "futoshiki": (2500, {}),
+    "killer": (2500, {"training.steps": 4000}),
+    "futoshiki": (2500, {"training.steps": 2500}),
     "kakuro": (2500, {}),
     "takuzu": (2500, {"training.steps": 2500}),
     "light-up": (2500, {"training.steps": 2500}),
     "nonogram": (5000, {"training.steps": 700}),
     "queens": (1000, {"training.steps": 700}),  # of about 2,000 that there are
-    "colouring": (2500, {}),
-    "sudoku-diagonal": (2500, {}),
-    "sudoku-jigsaw": (2500, {}),
+    "colouring": (2500, {"training.steps": 1500}),
+    "sudoku-diagonal": (2500, {"training.steps": 1800}),
+    "sudoku-jigsaw": (2500, {"training.steps": 2200}),
     "latin-10": (2500, {"training.steps": 900}),
     "sudoku-16": (
         1000,  # its groups are all constraints; `linear` would have 4,096 booleans and more
@@ -46,9 +46,9 @@ MADE |= {page: lambda options: sample(options["name"])[0] for page in PAGES}
 def declared_puzzle() -> Config:
     """Any declared puzzle, one of your own too: type data=DIR. Continues the network `any`, which reads constraints.
 
-    Width 48, N_super 8, 2,000 steps; every second puzzle is drawn with one to six hints.
+    Width 48, N_super 8, 3,000 steps; every second puzzle is drawn with one to six hints.
     """
-    changes = {"init_from": "any", "optimizer.muon_lr": 0.002, "optimizer.lr": 0.0007, "training.steps": 2000}
+    changes = {"init_from": "any", "optimizer.muon_lr": 0.002, "optimizer.lr": 0.0007, "training.steps": 3000}
     return derive(from_constraints(), changes)
 
 
