@@ -44,9 +44,10 @@ def follow(directory, monkeypatch, brief):
         words = shlex.split(line)[1:]
         if brief:
             words = [FEW.get(word, word) for word in words]
-            words += {"train": ["training.steps=2", "model.hidden_size=8", "init_from=none"], "solve": ["--restarts", "2"]}.get(
-                words[0], []
-            )
+            words += {
+                "train": ["training.steps=2", "model.hidden_size=8", "init_from=none"],
+                "solve": ["--restarts", "2"],
+            }.get(words[0], [])
         status = main(words)
     return status
 
