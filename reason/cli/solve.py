@@ -79,7 +79,9 @@ def main(argv: list[str]) -> int:
     parser = Parser(prog="reason solve", description=DESCRIPTION)
     parser.add_argument("words", nargs="+", metavar="MODEL PUZZLE | steps=T | section.key=value")
     parser.add_argument("--restarts", type=int, metavar="R", help="limit of attempts, with the first (default: none)")
-    parser.add_argument("--seconds", type=float, default=SECONDS, metavar="S", help="for restarts (default 60)")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, metavar="S", help="time limit of restarts (default 60)"
+    )
     parser.add_argument("--output", type=Path, metavar="FILE", help="solve a file of puzzles, and write this CSV file")
     parser.add_argument("--gif", type=Path, metavar="FILE", help="also write an animated picture")
     parser.add_argument("--json", action="store_true", help="print JSON instead of boards")
