@@ -179,8 +179,8 @@ class MixingConfig(ModelConfig):
         return found if len(found) > 2 else []
 
     def group_names(self, shape: Shape) -> tuple[str, ...]:
-        """Return the names of the groups, each with a matrix of the mixer's messages; () without such matrices."""
-        return tuple(shape.structure.groups) if self.by_group and not self.set_agnostic else ()
+        """Return the names of the groups, each with a matrix of `GroupMixer`; () for other mixers."""
+        return tuple(shape.structure.groups) if self.mixer == "groups" else ()
 
     def missing_structure(self, shape: Shape) -> str | None:
         """Return the required structure that `shape` lacks, as a message, or None."""

@@ -27,7 +27,7 @@ from reason.extensions.looped.layers import (
 from reason.models.base import Batch, Context, Readout, Shape
 from reason.models.layout import LayoutModel, masked
 from reason.models.mapped import MapKind
-from reason.models.mixing import MIXERS, MixingConfig, Positions, build_mixer, check_mixing, inner_of
+from reason.models.mixing import MixingConfig, Positions, build_mixer, check_mixing, inner_of
 from reason.nn.block import sequence_first
 from reason.nn.linear import Embedding
 from reason.settings.base import Resumable, require
@@ -81,8 +81,10 @@ class LoopedConfig(MixingConfig):
     @model_validator(mode="after")
     def _fits(self) -> LoopedConfig:
         check_mixing(self)
-        if self.mixer == "mlp":
-            raise ValueError(f"a looped model has no MLP over cells: type model.mixer=attention, {' or '.join(MIXERS)}")
+        if self.mixer == "mlp" or self.set_agnostic:  # its tied head has no place for the positions that linear adds
+            raise ValueError(
+                f"a looped model has no model.mixer={self.mixer}: type model.mixer=attention, local or groups"
+            )
         if self.causal and (self.mixer != "attention" or self.positions.startswith("rotary")):
             key = f"mixer={self.mixer}" if self.mixer != "attention" else f"positions={self.positions}"
             raise ValueError(f"model.{key} uses all cells of a puzzle, also later ones: type model.causal=false")

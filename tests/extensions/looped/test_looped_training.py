@@ -16,6 +16,7 @@ from reason.errors import ConfigError
 from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.losses.lm import lm_loss
 from reason.models.base import Batch, Shape
+from reason.models.mixing import MIXERS
 from reason.presets import preset
 from reason.rollout import first_carry, supervise
 from reason.settings.rollout import LoopsConfig, RolloutConfig
@@ -169,3 +170,7 @@ def test_another_family_starts_from_its_own_defaults():
     assert derive(derive(Config(), {"model.hidden_size": 64}), changes).model == LoopedConfig(prelude=1)
     with pytest.raises(ConfigError, match="a looped model has it"):
         derive(Config(), {"model.causal": True})
+    unordered = {"model.causal": False, "model.positions": "none"}
+    for mixer in ("mlp", "linear") if "linear" in MIXERS else ("mlp",):
+        with pytest.raises(ConfigError, match=f"a looped model has no model.mixer={mixer}"):
+            derive(Config(), changes | unordered | {"model.mixer": mixer, "model.symbols": mixer == "linear"})
