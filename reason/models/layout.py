@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from reason.errors import ConfigError
 from reason.models.base import Context, Reasoner, Shape
 from reason.models.mapped import Mapped
-from reason.models.mixing import MixingConfig
+from reason.models.mixing import MixingConfig, group_names
 from reason.nn.block import StructuredBlock
 from reason.nn.geometry import Geometry, incidence, open_symbols, pooling, receiving_symbols
 from reason.nn.rope import rotary_2d_table, rotary_table
@@ -214,7 +214,7 @@ class LayoutModel(Mapped):
                 # Only mixers that accept any set read `lowest`, and sets of earlier versions do not have it.
                 there, here = (each.structure.model_dump(exclude={"lowest"}) for each in (same, shape))
                 return same.vocab_size == shape.vocab_size and (there == here or not c.structured)
-        same_weights = all(of(shape) == of(built) for of in (c.embeddings, c.group_names))
+        same_weights = c.embeddings(shape) == c.embeddings(built) and group_names(c, shape) == group_names(c, built)
         return c.size_free and same_weights and c.missing_structure(shape) is None
 
     def add_shape(self, shape: Shape) -> None:

@@ -178,10 +178,6 @@ class MixingConfig(ModelConfig):
         found = sorted(set(range(shape.vocab_size)) - set(shape.structure.alphabet))
         return found if len(found) > 2 else []
 
-    def group_names(self, shape: Shape) -> tuple[str, ...]:
-        """Return the names of the groups, each with a matrix of `GroupMixer`; () for other mixers."""
-        return tuple(shape.structure.groups) if self.mixer == "groups" else ()
-
     def missing_structure(self, shape: Shape) -> str | None:
         """Return the required structure that `shape` lacks, as a message, or None."""
         structure = shape.structure
@@ -207,8 +203,8 @@ def fits_any_set(c: ModelConfig) -> bool:
 
 
 def group_names(c: ModelConfig, shape: Shape) -> tuple[str, ...]:
-    """Return the groups with messages of their own in any model; () without messages in groups."""
-    return c.group_names(shape) if isinstance(c, MixingConfig) else ()
+    """Return the names of the groups, each with a matrix of `GroupMixer`; () for other mixers."""
+    return tuple(shape.structure.groups) if isinstance(c, MixingConfig) and c.mixer == "groups" else ()
 
 
 def by_symbol(c: ModelConfig, *shapes: Shape) -> bool:

@@ -10,6 +10,7 @@ from datasets_gen.structure import Structure
 from reason.config.overrides import override
 from reason.errors import ConfigError
 from reason.models import RecursiveConfig, Shape, build_model
+from reason.models.mixing import group_names
 from reason.presets import preset
 from reason.rollout import unroll
 from reason.training.checkpoint import checkpoints
@@ -54,7 +55,7 @@ def of_groups(groups):
         hidden_size=8, mixer="groups", symbols=True, positions="none", num_heads=1,
         expansion=1, puzzle_emb_len=0, h_cycles=1, l_cycles=2, num_layers=1, states=1, gradient="all-cycles",
     )  # fmt: skip
-    return shaken(build_model(config, shape)), config.group_names(shape)
+    return shaken(build_model(config, shape)), group_names(config, shape)
 
 
 def test_messages_follow_the_names_of_groups_and_new_ones_say_nothing_at_first():

@@ -248,9 +248,18 @@ def shared_out(puzzles: list[Made], counts: dict[str, int]) -> dict[str, list[Ma
 
 
 def declared_splits(
-    name: str, counts: dict[str, int], *, clues: int | None = None, seed: int = 0, processes: int | None = None
+    name: str,
+    counts: dict[str, int],
+    *,
+    clues: int | None = None,
+    seed: int = 0,
+    processes: int | None = None,
+    tell_rate: bool = True,
 ) -> tuple[Declared, dict[str, Split]]:
-    """Return the puzzle with the relations of its set, and splits of `counts` puzzles each."""
+    """Return the puzzle with the relations of its set, and splits of `counts` puzzles each.
+
+    tell_rate: print early how many draws gave a puzzle, if these are few.
+    """
     puzzle = page_named(name)()
 
     failed, draws = Counter[str](), 0
@@ -263,7 +272,7 @@ def declared_splits(
         if again := draws - puzzles - failed.total():
             causes.append(f"{again} equal earlier puzzles: request fewer")
         rate = f"{name}: {puzzles} of {draws} draws gave a new puzzle; {', '.join(causes)}"
-        if early and draws >= EARLY and 2 * puzzles < draws:
+        if tell_rate and early and draws >= EARLY and 2 * puzzles < draws:
             print(f"note: {rate}", file=sys.stderr)
         until = draws - barren * CHUNK  # the last new puzzle
         if draws - until < max(PATIENCE[0], PATIENCE[1] * until / max(puzzles, 1)):

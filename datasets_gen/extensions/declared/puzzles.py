@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import redirect_stderr
 from functools import cache
-from io import StringIO
 from typing import Any
 
 from datasets_gen.extensions.declared.pages import pages
@@ -34,8 +32,8 @@ def sample(name: str) -> tuple[Declared, dict[str, Split]]:
     """Return the puzzle of a page or file with the relations of a few puzzles, and these, with all clues."""
     from datasets_gen.extensions.declared.generate import declared_splits
 
-    with redirect_stderr(StringIO()):  # notes on the draws are for `generate`
-        return declared_splits(name, {"train": SAMPLE if name in pages() else USER_SAMPLE}, clues=10**6, processes=1)
+    counts = {"train": SAMPLE if name in pages() else USER_SAMPLE}
+    return declared_splits(name, counts, clues=10**6, processes=1, tell_rate=False)
 
 
 def named(name: str) -> Puzzle | None:
