@@ -109,7 +109,7 @@ class Declared(Puzzle):
         for name in ("values", "shown_only", "black"):
             if not isinstance(getattr(self, name), str):
                 return name
-        distinct = {*self.values, *self.black} - {*" .", *self.reserved}
+        distinct = {*self.values, *self.black} - {*" ._", *self.reserved}
         if not self.values or len(distinct) < len(self.values + self.black):
             return "values"
         return "black" if len(self.black) not in (0, len(self.values)) else None
@@ -154,8 +154,8 @@ class Declared(Puzzle):
 
     @property
     def characters(self) -> str:
-        """Return one character per token: a space (absent cell), a dot (open cell), values, values of black cells."""
-        return " ." + self.values + self.black
+        """Return one character per token: _ (absent cell), a dot (open cell), values, values of black cells."""
+        return "_." + self.values + self.black
 
     @property
     def glyphs(self) -> str:
@@ -397,17 +397,16 @@ class Declared(Puzzle):
         table = rows(self.structure.relations, [instances])
         return tokens, None if table is None else table[0]
 
-    @property
-    def typed_as(self) -> dict[str, int]:
-        """Return the token of each character but the space, which separates cells."""
-        return {character: token for token, character in enumerate(self.characters) if token != ABSENT}
-
     def _tokens(self, board: str) -> np.ndarray:
         """Return the tokens (S,) of a typed board; cells that drawings do not show are open."""
         tokens = np.full(self.seq_len, BLANK, np.uint8)
         shown = self.on_board(tokens)  # a view
         shown[:] = super().parse(board).reshape(shown.shape)
         return tokens
+
+    def of_board(self, board: str, constraints: Sequence[Any]) -> Typed:
+        """Return the tokens (S,) and relations (M, 1 + C + P) of a typed board and of constraints over `cells`."""
+        return self.of_constraints([*self.clues(board), *constraints], self._tokens(board) == ABSENT)
 
     def clues(self, board: str) -> list[Any]:
         """Return the clues of a typed board as constraints; spaces and line ends are ignored."""

@@ -47,7 +47,7 @@ class WithSigns(Declared):
     def typed(self, text: str) -> Typed:
         """Parse such a drawing, or rows of cells without signs."""
         if not set(text) & set(self.reserved):
-            return self.of_constraints(self.clues(text))
+            return self.of_board(text, [])
         (rows, columns), x = self.grid, self.cells.flat
         lines = [line.rstrip().ljust(2 * columns - 1) for line in drawn_lines(text)]
         if [len(line) for line in lines] != [2 * columns - 1] * (2 * rows - 1):
@@ -64,7 +64,7 @@ class WithSigns(Declared):
         board[::2, ::2] = " "
         if strange := "".join(board.ravel()).strip():
             raise DatasetError(f"{strange[0]!r} is in the place of a sign or a space")
-        return self.of_constraints([*self.clues(cells), *signs])
+        return self.of_board(cells, signs)
 
 
 class WithCages(Declared):
@@ -104,7 +104,7 @@ class WithCages(Declared):
         if sums and sums.keys() != cages.keys():
             raise DatasetError(f"cage {min(sums.keys() ^ cages.keys())} has no cells or no sum")
         caged = self.caged(self.cells.flat, list(cages.values()), [sums[name] for name in cages] if sums else [])
-        return self.of_constraints([*(self.clues("\n".join(board)) if board else []), *caged])
+        return self.of_board("\n".join(board), caged) if board else self.of_constraints(caged)
 
 
 class WithRuns(Declared):
@@ -134,7 +134,7 @@ class WithRuns(Declared):
         if any(not line or (0 in line and len(line) > 1) for line in runs):
             raise DatasetError("a line has no lengths, or 0 with others; type lengths from 1, or only 0 for no run")
         lines = [Runs(cells, [n for n in line if n]) for cells, line in zip((*x, *x.T), runs, strict=True)]
-        return self.of_constraints([*self.clues("\n".join(words[0] for words in across)), *lines])
+        return self.of_board("\n".join(words[0] for words in across), lines)
 
 
 class WithEdges(Declared):

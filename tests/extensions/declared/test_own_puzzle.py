@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datasets_gen.extensions.declared import Declared, Drawn, cp
+from datasets_gen.extensions.declared import Declared, Drawn, WithSigns, cp
 from datasets_gen.extensions.declared.generate import make
 from datasets_gen.extensions.declared.puzzle import USER_PUZZLES
 from datasets_gen.extensions.declared.relations import gather, rows
@@ -137,12 +137,24 @@ class Blacks(Declared):
         return Drawn([2, 1, 3], [x[0, 0] == 2, x[0, 1] == 1], black=np.array([True, False, False]))
 
 
+class Gaps(WithSigns):
+    """The last cell is absent."""
+
+    name = "gaps"
+    grid, values = (1, 3), "12"
+
+    def puzzle(self, x, rng, fill):
+        """The first cell is the lower one."""
+        return Drawn([1, 2, 1], [x[0, 0] < x[0, 1]], absent=np.array([False, False, True]))
+
+
 REGIONS, SUMS = "\n\nAAB\nABB\n\nsum_eq_1: A B\nlt: 1 0", "\n\nAA.\nABB\n\nsum_eq: A=2 B=0\nle: 3 0\nalldifferent: 0 3"
 DRAWN = {  # the boards of question and answer, and what stands below
     Regions: ("...\n.*.", "*--\n-*-", REGIONS),
     Sums: (".**\n...", "***\n---", SUMS),
     Hidden: ("*.\n.*", "*-\n-*", "\n\nAA\nA.\n\nsum_eq_1: A"),
     Blacks: ("❷1.", "❷13", ""),
+    Gaps: (".<. _", "1<2 _", ""),
 }
 
 
@@ -163,8 +175,8 @@ def test_regions_hidden_cells_and_black_cells_are_drawn_and_typed(page):
         assert each.fault(made.question, made.answers[0], own) is None
         assert each.box_shape == page.box_shape
     in_terminal = board(mine, made.answers[0], made.question, made.question < 0).plain
-    assert re.sub("[ |]", "", in_terminal) == answered
-    assert board_picture(mine, made.answers[0], made.question).height == 48 * len(answered.split()) + 16
+    assert re.sub("[ |]", "", in_terminal) == re.sub("[ <]", "", answered)
+    assert board_picture(mine, made.answers[0], made.question).height == 48 * len(answered.splitlines()) + 16
 
 
 def test_a_drawing_of_ones_own_needs_the_file(tmp_path, monkeypatch, capsys):

@@ -36,7 +36,7 @@ class Slitherlink(Declared):
 
     def draw(self, tokens, question=None, relations=None):
         """Draw points as +, the numbers between them, and edges: . open, x outside the loop, - and | in it."""
-        board = np.array(list(self.characters))[tokens].reshape(self.grid)
+        board = np.array(list(" " + self.characters[1:]))[tokens].reshape(self.grid)
         board[::2, ::2] = "+"
         board[::2][board[::2] == "#"], board[1::2][board[1::2] == "#"] = "-", "|"
         for each in self.instances_of(relations):

@@ -81,7 +81,7 @@ const none = { holds: null, broken: new Set() };
 const plain = {
   read: (text, model) => readCells(text, model),
   write: writeCells,
-  open: (model) => [...model.characters].findIndex((character) => "._".includes(character)),
+  open: (model) => [".", "_"].map((open) => [...model.characters].indexOf(open)).find((token) => token >= 0) ?? -1,
   empty: (model) => ({ rows: model.rows, columns: model.columns, tokens: Array(model.rows * model.columns).fill(Math.max(0, plain.open(model))) }),
   given: (question, model) => question.tokens.map((token) => !"._".includes(model.characters[token])),
   examples: [],
