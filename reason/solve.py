@@ -183,17 +183,19 @@ class Asked(NamedTuple):
             raise ConfigError(f"the puzzle contradicts itself: {reason}")
         return solution
 
-    def restart(self, numbers: torch.Tensor, seed: int, generator: torch.Generator) -> list[StepAnswers]:
-        """Return the answers of restarts under random symmetries or, if the puzzle has none, from random states."""
+    def restart(self, numbers: torch.Tensor, seed: int, generator: torch.Generator, end: float) -> list[StepAnswers]:
+        """Return the answers of restarts under random symmetries or, if the puzzle has none, from random states.
+
+        end: the time at which the restarts stop after the step that they are at, as `time.monotonic` gives it.
+        """
         batch = self.batch.each(lambda tensor: tensor.expand(len(numbers), *tensor.shape[1:]))
         symmetry, device = self.puzzle.symmetry, batch.inputs.device
         with seeded(seed, device):
             if symmetry is None:
                 normal = PuzzleSeeds(numbers, seed).normal
-                return self.attempt(batch, start=lambda state: random_like(state, normal))
-            return self.attempt(
-                batch, symmetries=draw_symmetries(len(numbers), symmetry, generator, numbers.to(device))
-            )
+                return self.attempt(batch, start=lambda state: random_like(state, normal), end=end)
+            symmetries = draw_symmetries(len(numbers), symmetry, generator, numbers.to(device))
+            return self.attempt(batch, symmetries=symmetries, end=end)
 
 
 def _asked(run: Path, model: Reasoner, config: Config, text: str, steps: int | None) -> Asked:
@@ -261,22 +263,18 @@ def solve_text(
         if value is not None and not value >= least:
             raise ConfigError(f"{name}={value}: at least {least} is needed")
     asked = _asked(run, model, config, text, steps)
-    before = time.monotonic()
     first = asked.first(config.seed)
     if asked.puzzle.causal or first.right is not False:
         return first
     symmetry = asked.puzzle.symmetry
     most = restarts or MANY if symmetry is None else symmetry.distinct(restarts or MANY)
     generator = torch.Generator(asked.batch.inputs.device).manual_seed(config.seed)
-    made = size = 1  # attempts so far, and those of the last batch
-    began = time.monotonic()
+    made, end = 1, time.monotonic() + seconds  # attempts so far
     for batch_size in chain(BATCH_SIZES, repeat(BATCH_SIZES[-1])):
-        now = time.monotonic()
-        if made == most or now - began >= seconds:
+        if made == most or time.monotonic() >= end:
             break
-        pace = (now - before) / size  # if restarts keep it, this batch takes 2·seconds at most
-        before, size = now, max(1, int(min(batch_size, most - made, 2 * seconds / max(pace, 1e-6))))
-        for by_step in asked.restart(torch.arange(made, made + size), config.seed, generator):
+        size = min(batch_size, most - made)
+        for by_step in asked.restart(torch.arange(made, made + size), config.seed, generator, end):
             made += 1
             other = first._replace(by_step=by_step, restart=made, restarts=made)
             if other.right:

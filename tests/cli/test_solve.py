@@ -121,6 +121,22 @@ def test_restarts_go_on_while_there_is_time(monkeypatch, runs):
     assert batches == [1]
 
 
+def test_restarts_end_after_the_step_at_which_the_time_is_over(monkeypatch, runs):
+    taken, answers_by_step, now = [], boards.answers_by_step, itertools.count()
+
+    def watched(*given, **more):
+        found = answers_by_step(*given, **more | {"until": lambda answers: np.zeros(len(answers), bool)})
+        wrong = [each._replace(answers=np.ones_like(each.answers)) for each in found]
+        taken.append((len(found), len(found[0].answers)))
+        return wrong
+
+    monkeypatch.setattr("reason.solve.answers_by_step", watched)
+    monkeypatch.setattr("reason.solve.time.monotonic", lambda: next(now))
+    words = ["solve", str(runs / "sudoku"), "1234 3412 2143 432.", "steps=9", "--seconds", "4"]
+    output(words, "not solved in 8 restarts", status=None)
+    assert taken == [(1, 9), (7, 3)]
+
+
 def test_a_file_of_puzzles(third, runs, tmp_path, capsys):
     puzzles, out = tmp_path / "puzzles.csv", tmp_path / "out.csv"
     puzzles.write_text("source,question\na,1...............\na,11..............\na,12..............\n")

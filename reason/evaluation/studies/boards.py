@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -33,12 +35,14 @@ def answers_by_step(
     symmetries: Symmetries = IDENTITY,
     until: Callable[[np.ndarray], np.ndarray] | None = None,
     unroller: Callable[[torch.Tensor], Unroller] = lambda questions: unroll,
+    end: float = math.inf,
 ) -> list[StepAnswers]:
     """Run a batch for `steps` supervision steps from its initial state, which `start` may change.
 
     `symmetries` transform the input of each row; the answers are mapped back. `until` maps answers (B, S) to (B,)
-    bool, whether each is accepted; the first step with an accepted answer is the last. `unroller` maps the
-    transformed questions (B, S) to the function that takes the steps.
+    bool, whether each is accepted; the first step with an accepted answer is the last, and so is the first step that
+    ends after `end` (`time.monotonic`). `unroller` maps the transformed questions (B, S) to the function that takes the
+    steps.
     """
     model.eval()
     batch = batch._replace(inputs=symmetries.apply(batch.inputs))
@@ -48,7 +52,7 @@ def answers_by_step(
         q = exact_logit(record.readout, halting)
         if q is not None:
             heads.append(q.sigmoid())
-        if until is not None and until(answers[-1].cpu().numpy()).any():
+        if (until is not None and until(answers[-1].cpu().numpy()).any()) or time.monotonic() >= end:
             break
     tokens = torch.stack(answers, dim=1).cpu().numpy()
     halting_by_row = torch.stack(heads, dim=1).tolist() if heads else [None] * len(tokens)
