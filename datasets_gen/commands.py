@@ -20,6 +20,7 @@ Make puzzle sets in the folder layout of HRM and TRM, look at them and check the
 
   python -m datasets_gen sudoku --size 6 --train 2500 --test 1000 --output-dir data/sudoku6
   python -m datasets_gen maze --output-dir data/maze
+  python -m datasets_gen sums.py --output-dir data/sums     a puzzle that your file declares (docs/own-puzzle.md)
   python -m datasets_gen show data/sudoku6
   python -m datasets_gen verify data/sudoku6
 

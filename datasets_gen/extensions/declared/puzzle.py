@@ -232,8 +232,8 @@ class Declared(Puzzle):
         with user_code(file_of(type(self))):
             declared = self.always(self.cells)
         givens, constraints = self.read(declared)
-        if givens:
-            raise DatasetError(f"{self.name}: `always` contains a clue; move it to `puzzle`")
+        for cell, value in givens.items():
+            raise DatasetError(f"{self.name}: `always` has the clue {value} at {self.place(cell)}; move it to `puzzle`")
         return constraints
 
     def domains(self, givens: Mapping[int, int], absent: np.ndarray | None = None) -> list[list[int]]:

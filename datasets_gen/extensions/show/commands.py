@@ -35,7 +35,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the drawing, then the statistics of every split, and the comparison with other sets."""
+    """Print the drawing, then the statistics of every split or of `--split`, and the comparison with other sets."""
     names = splits_of(options.directory)
     name = options.split or next(iter(names), "train")
     metadata, split = read_split(options.directory, name)
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
         if (its_puzzle := puzzle_of(its_metadata)) != puzzle:
             raise DatasetError(f"{directory}: {its_puzzle.task} is another puzzle than {puzzle.task}")
         statistics[title] = _statistics(puzzle, its_split)
-        if title == other:
+        if title == other and options.split in (None, other):
             print("\n" + _summary(other, its_metadata, its_split, statistics[title]))
     if options.against:
         print("\n" + "\n".join(_comparison(statistics, name)))
