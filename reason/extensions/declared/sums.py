@@ -33,6 +33,28 @@ class Lists(NamedTuple):
     weights: Tensor  # (E,) float32 or wider
 
 
+class Dense(NamedTuple):
+    """B matrices of an ONNX graph, which has no product with a sparse one; its runtime computes those of a set once."""
+
+    matrix: Tensor  # (B, R, N)
+
+    @classmethod
+    def of(cls, puzzle: Tensor, row: Tensor, column: Tensor, weight: Tensor, shape: tuple[int, int, int]) -> Dense:
+        """Build the matrices of entries (E,); those of a column beyond `shape` are left out."""
+        empty = weight.new_zeros(*shape[:2], shape[2] + 1)
+        return cls(empty.index_put((puzzle, row, column), weight, accumulate=True)[..., :-1])
+
+    @property
+    def transposed(self) -> Dense:
+        """(B, N, R)."""
+        return Dense(self.matrix.mT)
+
+    def __matmul__(self, h: Tensor) -> Tensor:
+        """(N·B, …) -> (R·B, …)."""
+        by_puzzle = h.flatten(1).unflatten(0, (-1, self.matrix.shape[0])).transpose(0, 1)  # (B, N, …)
+        return (self.matrix @ by_puzzle).transpose(0, 1).flatten(0, 1).unflatten(1, h.shape[1:])
+
+
 class Sparse(NamedTuple):
     """A sparse matrix and its transpose: a product and its gradient both gather, and neither scatters."""
 
@@ -104,7 +126,7 @@ class Sums(NamedTuple):
     the largest |w|.
     """
 
-    matrix: Sparse  # (M + W, N)
+    matrix: Sparse | Dense  # (M + W, N)
     scale: Tensor  # (M + W, B, 1): 1/√n
     features: Tensor  # (M, B, FEATURES)
     weighted: int  # W
@@ -114,10 +136,9 @@ class Sums(NamedTuple):
         """Build the sums; rows are ordered by constraint, columns by boolean, and within each by the B puzzles."""
         batch, count, _ = terms.booleans.shape
         there, last = terms.booleans >= 0, slice(count - weighted, None)
-        owner = torch.arange(batch, device=there.device)[:, None, None]
-        shape = ((count + weighted) * batch, booleans * batch)
-        row = (torch.arange(count, device=there.device)[:, None] * batch + owner).expand_as(there)
-        column = torch.where(there, terms.booleans * batch + owner, shape[1])
+        puzzle = torch.arange(batch, device=there.device)[:, None, None].expand_as(there)
+        row = torch.arange(count, device=there.device)[:, None].expand_as(there)
+        column = torch.where(there, terms.booleans, booleans)
         ratio = terms.weights.to(dtype) / terms.weights.abs().amax(-1, keepdim=True).clamp(min=1)
         size = there.sum(-1)
         root = size.clamp(min=1).to(dtype).rsqrt()
@@ -125,8 +146,16 @@ class Sums(NamedTuple):
         def entries(all_terms: Tensor, of_weighted: Tensor) -> Tensor:
             return torch.cat([all_terms.flatten(), of_weighted[:, last].flatten()])
 
-        rows, columns = entries(row, row + weighted * batch), entries(column, column)
-        matrix = Sparse.of(rows, columns, entries(torch.ones_like(ratio), ratio), shape)
+        puzzles, rows, columns = (
+            entries(*each) for each in ((puzzle, puzzle), (row, row + weighted), (column, column))
+        )
+        weights, high = entries(torch.ones_like(ratio), ratio), count + weighted
+        matrix: Sparse | Dense
+        if torch.compiler.is_exporting():
+            matrix = Dense.of(puzzles, rows, columns, weights, (batch, high, booleans))
+        else:
+            of_all = rows * batch + puzzles, columns * batch + puzzles
+            matrix = Sparse.of(*of_all, weights, (high * batch, booleans * batch))
         scale = torch.cat([root, root[:, last]], dim=1).T[..., None]
         return cls(matrix, scale, features(terms, size).transpose(0, 1), weighted)
 
@@ -284,13 +313,17 @@ class LinearConstraints(nn.Module):
         relation, table = self.relations[index], self._table(index, rows)
         numbers, cells = rows.long().split([relation.clues, rows.shape[-1] - relation.clues], dim=-1)
         size = (cells >= 0).sum(-1)
-        which = torch.searchsorted(table.codes, code(size, numbers.unbind(-1), relation.highest))
+        asked = code(size, numbers.unbind(-1), relation.highest)
+        if torch.compiler.is_exporting():  # ONNX has no binary search
+            which = (table.codes < asked[..., None]).sum(-1)
+        else:
+            which = torch.searchsorted(table.codes, asked)
         which = which.clamp(max=len(table.codes) - 1)
         places, values, weights, bounds = (part[which] for part in table[1:5])  # (B, M, C', T)
         there = (places >= 0) & (size > 0)[..., None, None]
         hidden = first + torch.arange(rows.shape[1] * table.hidden, device=rows.device)
         hidden = hidden.view(rows.shape[1], table.hidden)
-        start = torch.cat([cells * self.symbols, hidden.expand(len(rows), -1, -1)], dim=-1)  # (B, M, P + hidden)
+        start = torch.cat([cells * self.symbols, hidden.expand(rows.shape[0], -1, -1)], dim=-1)  # (B, M, P + hidden)
         booleans = start[:, :, None].expand(-1, -1, places.shape[2], -1).gather(-1, places.clamp(min=0)) + values
         terms = Terms(torch.where(there, booleans, -1), weights * there, bounds * (size > 0)[..., None, None])
         return Terms(*(part.flatten(1, 2) for part in terms)), table.weighted

@@ -1,7 +1,7 @@
 """Exports a trained model as two ONNX graphs, which ONNX Runtime computes without torch, also in a browser.
 
-    start.onnx   tokens (, identifiers)  ->  x, and the first state unless it is drawn
-    step.onnx    x, the state            ->  logits (, halt), the next state: one supervision step
+    start.onnx   tokens (, identifiers)        ->  x, and the first state unless it is drawn
+    step.onnx    x, the state (, constraints)  ->  logits (, halt), the next state: one supervision step
 
 float32. The batch is dynamic; so are rows and columns if cells see only their neighbours (mixer local). card.json
 names the inputs and outputs, and the difference of the graphs from torch. docs/export.md has the Python code that
@@ -42,6 +42,7 @@ from reason.version import __version__
 OPSET = 20
 PUZZLES = 20  # puzzles of the comparison with torch
 TOLERANCE = 1e-4  # largest difference of logits of a step, relative to the largest logit
+RELATION = "relation_"  # prefix of an input of constraints, before the relation's number
 NEXT = "next_"  # prefix of a part of the state that a step returns
 CPU = torch.device("cpu")
 
@@ -49,10 +50,13 @@ CPU = torch.device("cpu")
 class Traced(nn.Module):
     """A model for both graphs. If rows and columns are dynamic, its tensors are (B, rows, columns, D)."""
 
-    def __init__(self, model: Reasoner, halting: Halting | None):
+    def __init__(self, model: Reasoner, halting: Halting | None, relations: tuple[Tensor, ...] = ()):
         super().__init__()
         self.model, self.halting = model, halting
-        context = model.encode(batch_of(torch.zeros(1, model.shape.seq_len, dtype=torch.int64)))
+        self.none = tuple(torch.full_like(each[:1], -1) for each in relations)  # no instances
+        seen = [index for index, each in enumerate(model.shape.structure.relations) if each.seen]
+        self.constrained = [index for index in seen if relations and self.none[index].shape[1]]
+        context = model.encode(batch_of(torch.zeros(1, model.shape.seq_len, dtype=torch.int64), relations=self.none))
         state = model.initial_state(context)
         self.kind, self.names = type(state), list(state._fields)
         self.identified = isinstance(model, LayoutModel) and getattr(model.config, "puzzle_emb_len", 0) > 0
@@ -74,25 +78,34 @@ class Traced(nn.Module):
         return (tensor.unflatten(1, like.shape[1:3]) if self.sized else tensor).clone()
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Map tokens (and identifiers) to x and the first state, or x and a state to the outputs of a step."""
+        """Map tokens (and identifiers) to x and the first state, or x, a state (and relations) to a step's outputs."""
         first, *others = tensors
+        relations = [each.expand(first.shape[0], -1, -1) for each in self.none]
         if not first.is_floating_point():
-            context = self.model.encode(batch_of(self.flat(first), *others))
+            context = self.model.encode(batch_of(self.flat(first), others[0] if others else None, tuple(relations)))
             state = () if self.model.random_start else self.model.initial_state(context)
             return tuple(self.shaped(each, first) for each in (context.x, *state))
         x = self.flat(first)
         mask = x.abs().amax(-1, keepdim=True).ne(0).to(x.dtype) if self.masks else None  # it is 0 where x̂ is 0
-        context = Context(x, mask, layout=self.layout)
-        after = self.model.step(self.kind(*map(self.flat, others)), context)
+        state, given = others[: len(self.names)], others[len(self.names) :]
+        for index, rows in zip(self.constrained, given, strict=True):
+            relations[index] = rows
+        context = Context(x, mask, layout=self.layout, relations=tuple(relations))
+        after = self.model.step(self.kind(*map(self.flat, state)), context)
         readout = self.model.readout(after, context)
         halt = exact_logit(readout, self.halting)
         boards = [self.shaped(each, first) for each in (readout.logits, *after)]
         return (boards[0], *([] if halt is None else [halt]), *boards[1:])
 
 
-def batch_of(tokens: Tensor, identifiers: Tensor | None = None) -> Batch:
+def batch_of(tokens: Tensor, identifiers: Tensor | None = None, relations: tuple[Tensor, ...] = ()) -> Batch:
     """Make a batch of puzzles without labels."""
-    return Batch(tokens, tokens, tokens.new_zeros(tokens.shape[0]) if identifiers is None else identifiers)
+    return Batch(tokens, tokens, tokens.new_zeros(tokens.shape[0]) if identifiers is None else identifiers, relations)
+
+
+def number_of(name: str) -> int:
+    """Return the number of the relation whose instances an input of `step.onnx` takes."""
+    return int(name.removeprefix(RELATION))
 
 
 def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) -> dict[str, Any]:
@@ -109,16 +122,14 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
     if fused(config.model):
         plain["model.fused"] = False  # a kernel cannot be traced
     model = load_run(run, CPU, derive(config, plain), config.evaluation.weights).model
-    if isinstance(model, LayoutModel) and any(layout.mixer_constants is not None for layout in model.layouts):
-        raise ConfigError(
-            f"{run} cannot become ONNX graphs: it reads the constraints of each puzzle, but the graphs only its cells"
-        )
     steps = config.rollout.trained_steps
-    tokens, source = _puzzles(model, sets or config.data.directories, config.seed)
-    expected = torch_answers(model, tokens, steps, config.seed)
-    traced = Traced(model.requires_grad_(False), halting_read(config))
+    puzzles, source = _puzzles(model, sets or config.data.directories, config.seed)
+    tokens = puzzles.inputs
+    expected = torch_answers(model, puzzles, steps, config.seed)
+    traced = Traced(model.requires_grad_(False), halting_read(config), puzzles.relations)
     drawn = traced.names if model.random_start else []
     first = [name for name in traced.names if name not in drawn]
+    constraints = {f"{RELATION}{index}": list(puzzles.relations[index].shape[1:]) for index in traced.constrained}
     halt, following = ["halt"] * traced.halts, [NEXT + name for name in traced.names]
     card = {
         "name": out.name,
@@ -132,8 +143,9 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
         "drawn": drawn,
         "graphs": {
             "start": {"inputs": ["tokens", *["identifiers"] * traced.identified], "outputs": ["x", *first]},
-            "step": {"inputs": ["x", *traced.names], "outputs": ["logits", *halt, *following]},
+            "step": {"inputs": ["x", *traced.names, *constraints], "outputs": ["logits", *halt, *following]},
         },
+        "constraints": constraints,
         "opset": OPSET,
         "version": __version__,
         "packages": versions,
@@ -141,7 +153,7 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
     with new_path(out, "type another folder, or remove it") as folder:
         folder.mkdir()
         _write(traced, folder, card["graphs"], run)
-        difference, equal = compared(onnx_logits(folder, card, tokens, expected.before), expected.logits)
+        difference, equal = compared(onnx_logits(folder, card, puzzles, expected.before), expected.logits)
         if difference > TOLERANCE:
             raise ConfigError(
                 f"{run} cannot become ONNX graphs: a step differs from torch's by {difference:.1e}, relative (noise in "
@@ -171,16 +183,21 @@ def package(name: str) -> Any:
         raise ConfigError(f"ONNX graphs need {name} of the extra: pip install 'recursive-reasoners[onnx]'") from None
 
 
-def _puzzles(model: Reasoner, sets: Sequence[str], seed: int) -> tuple[Tensor, str]:
-    """Return tokens (N, S) for the comparison, and their source."""
+def _puzzles(model: Reasoner, sets: Sequence[str], seed: int) -> tuple[Batch, str]:
+    """Return N puzzles for the comparison, with the constraints that the model reads, and their source."""
+    constrained = isinstance(model, LayoutModel) and any(each.mixer_constants is not None for each in model.layouts)
     for directory in map(Path, sets):
         if splits := splits_of(directory):
             split = "test" if "test" in splits else splits[0]
             data = PuzzleData(directory, split)
             accept_shape(model, data.shape, directory, directory)
-            return data.take(torch.arange(min(PUZZLES, len(data)))).inputs, f"{directory.name}, {split} split"
+            batch = data.take(torch.arange(min(PUZZLES, len(data))))
+            relations = tuple(each.long() for each in batch.relations) if constrained else ()
+            return batch_of(batch.inputs, relations=relations), f"{directory.name}, {split} split"
+    if constrained and any(not each.instances for each in model.shape.structure.relations):
+        raise ConfigError("the graphs take as many constraints as puzzles of a set have: add data=DIR")
     generator, shape = torch.Generator().manual_seed(seed), (PUZZLES, model.shape.seq_len)
-    return torch.randint(model.shape.vocab_size, shape, generator=generator), "tokens drawn at random"
+    return batch_of(torch.randint(model.shape.vocab_size, shape, generator=generator)), "tokens drawn at random"
 
 
 class Answers(NamedTuple):
@@ -191,16 +208,16 @@ class Answers(NamedTuple):
 
 
 @torch.inference_mode()
-def torch_answers(model: Reasoner, tokens: Tensor, steps: int, seed: int) -> Answers:
+def torch_answers(model: Reasoner, puzzles: Batch, steps: int, seed: int) -> Answers:
     """Compute the outputs by torch, in float32."""
     with seeded(seed, CPU):
-        records = list(unroll(model.eval(), batch_of(tokens), steps))
+        records = list(unroll(model.eval(), puzzles, steps))
     before = [{name: z.numpy() for name, z in record.before._asdict().items()} for record in records]
     return Answers(torch.stack([record.logits for record in records]).numpy(), before)
 
 
 def onnx_logits(
-    folder: Path, card: Mapping[str, Any], tokens: Tensor, before: Sequence[Mapping[str, np.ndarray]]
+    folder: Path, card: Mapping[str, Any], puzzles: Batch, before: Sequence[Mapping[str, np.ndarray]]
 ) -> np.ndarray:
     """Compute logits (T, N, S, V) by ONNX Runtime: step 1 from its first state, each later one from torch's.
 
@@ -208,6 +225,7 @@ def onnx_logits(
     """
     runtime = package("onnxruntime")
     start, step = (runtime.InferenceSession(folder / f"{name}.onnx") for name in ("start", "step"))
+    tokens = puzzles.inputs
     board = tuple(card["shape"]["structure"]["grid"] if card["any_size"] else tokens.shape[1:])
     given = {"tokens": tokens.unflatten(1, board), "identifiers": tokens.new_zeros(len(tokens))}
     state = _run(start, {name: given[name].numpy() for name in card["graphs"]["start"]["inputs"]})
@@ -215,6 +233,7 @@ def onnx_logits(
     for m, states in enumerate(before):
         names = card["state"] if m else card["drawn"]
         state |= {name: states[name].reshape(state["x"].shape) for name in names}
+        state |= {name: puzzles.relations[number_of(name)].numpy() for name in card["constraints"]}
         logits.append(_run(step, state)["logits"])
     return np.stack(logits).reshape(len(before), *tokens.shape, -1)
 
@@ -247,7 +266,9 @@ def _write(traced: Traced, folder: Path, graphs: Mapping[str, Any], run: Path) -
     x = traced(*start)[0].contiguous()
     sizes = {0: torch.export.Dim("batch")}
     sizes |= {1: torch.export.Dim("rows"), 2: torch.export.Dim("columns")} if traced.sized else {}
-    for name, example in (("start", start), ("step", (x, *(torch.zeros_like(x) for _ in traced.names)))):
+    relations = [traced.none[index].repeat(2, 1, 1) for index in traced.constrained]
+    step = (x, *(torch.zeros_like(x) for _ in traced.names), *relations)
+    for name, example in (("start", start), ("step", step)):
         shapes = (tuple(sizes if each.ndim > 1 else {0: sizes[0]} for each in example),)
         level = logging.root.manager.disable
         logging.disable(logging.WARNING)  # of operators of packages that are not installed

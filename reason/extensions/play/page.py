@@ -7,12 +7,14 @@ import dataclasses
 import gzip
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from datasets_gen.layout import splits_of
+from datasets_gen.puzzles import Puzzle
 from reason.plugins import extension
 from reason.report.html import as_json, environment, part
 from reason.report.palette import css
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from reason.config.schema import Config
 
 FAMILIES = ("sudoku", "maze", "addition")  # that rules.js implements
+EXAMPLES = 12  # puzzles of a run's set on the page
 TITLES = {"sudoku": "Sudoku", "maze": "Maze", "addition": "Addition"}
 Model = dict[str, Any]  # JSON, but `files`: the bytes of both ONNX graphs
 
@@ -37,6 +40,7 @@ def exported(run: Path, config: Config, name: str) -> Model:
     puzzle = family_of_run(run, config)
     rows, columns = puzzle.grid_shape
     family = puzzle.task["name"] if puzzle.task["name"] in FAMILIES else "plain"
+    examples = puzzles_of(config.data.directories, puzzle, exports["constraints"]) if family == "plain" else []
     size = "" if rows == 1 or exports["any_size"] else f" {rows}×{columns}"
     symmetry = puzzle.symmetry
     return {
@@ -54,8 +58,33 @@ def exported(run: Path, config: Config, name: str) -> Model:
         "symbols": puzzle.structure.symbols,
         "symmetry": None if symmetry is None else dataclasses.asdict(symmetry),
         "files": graphs,
+        **({"puzzles": examples, "constraints": exports["constraints"]} if examples else {}),
         **{key: exports[key] for key in ("any_size", "parameters", "trained_steps", "state", "drawn", "graphs")},
     }  # fmt: skip
+
+
+def puzzles_of(sets: Sequence[str], puzzle: Puzzle, constraints: Mapping[str, list[int]]) -> list[dict[str, Any]]:
+    """Return the first puzzles of a set: tokens, drawing, the only answer if there is one, and inputs of the graph."""
+    import torch
+
+    from reason.data import PuzzleData
+    from reason.extensions.export.onnx import number_of
+
+    named = next(((each, splits) for each in sets if (splits := splits_of(each))), None)
+    if named is None:
+        return []
+    data = PuzzleData(named[0], "test" if "test" in named[1] else named[1][0])
+    batch = data.take(torch.arange(min(EXAMPLES, len(data))))
+    drawn = [None] * len(data) if data.instances is None else data.instances
+    return [
+        {
+            "tokens": tokens.tolist(),
+            "drawing": puzzle.draw(tokens.numpy(), None, drawn[n]),
+            "answer": None if puzzle.multiple_solutions else batch.labels[n].tolist(),
+            "relations": {name: batch.relations[number_of(name)][n].flatten().tolist() for name in constraints},
+        }
+        for n, tokens in enumerate(batch.inputs)
+    ]
 
 
 def text_of(content: bytes) -> str:

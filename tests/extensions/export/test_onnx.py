@@ -14,7 +14,7 @@ from conftest import make_set, output, refusal
 from reason.cli import main
 from reason.config.overrides import derive, read_config
 from reason.extensions.export import onnx as interop
-from reason.extensions.export.onnx import compared, onnx_logits, torch_answers
+from reason.extensions.export.onnx import batch_of, compared, onnx_logits, torch_answers
 from reason.plugins import extensions
 from reason.runs.directory import load_run
 
@@ -34,6 +34,9 @@ MODELS = {  # a preset, its set and settings
     "open symbols": ("sudoku-9x9", SUDOKU, [*FEW[:-1], "model.open_only=true", "model.initial=buffer"]),
     "local": ("maze-any", MAZE, [*FEW[:-1], "model.initial=random"]),
 }
+if "declared" in extensions():
+    KILLER = "killer --train 6 --test 3 --seed 1"
+    MODELS["linear"] = ("killer", KILLER, [*FEW[:-1], "init_from=none"])
 if "looped" in extensions():
     MODELS["looped"] = ("sudoku-6x6-looped", SUDOKU, [*NARROW, "model.num_heads=2"])
 
@@ -41,7 +44,7 @@ if "looped" in extensions():
 @pytest.fixture(scope="module")
 def sets(tmp_path_factory):
     folder = tmp_path_factory.mktemp("onnx-sets")
-    return {words: make_set(words, folder / words.split()[0]) for words in (SUDOKU, MAZE)}
+    return {words: make_set(words, folder / words.split()[0]) for words in {words for _, words, _ in MODELS.values()}}
 
 
 def run_of(name, sets, folder):
@@ -62,7 +65,7 @@ def test_graphs_answer_as_torch_does(name, sets, tmp_path):
     assert checked["equal"] == checked["answers"] == checked["puzzles"] * checked["steps"]
     assert checked["of"].endswith("test split")
     assert checked["largest_relative_difference"] < 2e-5
-    assert card["drawn"] == (["z_h", "z_l"][: len(card["state"])] if name in ("local", "symbols") else [])
+    assert card["drawn"] == (["z_h", "z_l"][: len(card["state"])] if name in ("local", "symbols", "linear") else [])
     assert str(tmp_path) not in (out / "card.json").read_text()
     graphs = [path.read_bytes() for path in out.glob("*.onnx")]
     assert len(graphs) == 2
@@ -81,6 +84,7 @@ def answers_larger_boards(run, out):
     larger = torch.randint(1, 6, (2, 49))
     shape = model.shape.structure.model_copy(update={"grid": (7, 7)})
     model.add_shape(model.shape.model_copy(update={"seq_len": 49, "structure": shape}))
+    larger = batch_of(larger)
     expected, card = torch_answers(model, larger, 3, 0), json.loads((out / "card.json").read_text())
     card["shape"]["structure"]["grid"] = [7, 7]
     return compared(onnx_logits(out, card, larger, expected.before), expected.logits)[0] < 2e-5

@@ -6,13 +6,16 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
+import torch
 from conftest import make_set, output
 
+from datasets_gen.puzzles import puzzle_of
 from reason.config.overrides import derive, read_config
 from reason.data import PuzzleData
-from reason.extensions.export.onnx import CPU, torch_answers
+from reason.extensions.export.onnx import CPU, batch_of, torch_answers
 from reason.extensions.play.shipped import shown
 from reason.models.layout import IMPOSSIBLE
+from reason.plugins import extensions
 from reason.pretrained import FOLDER
 from reason.runs.directory import load_run
 
@@ -85,7 +88,7 @@ def test_logits_and_answers_are_those_of_torch(name, opened, tmp_path):
     }"""
     assert len(questions) == 20
     for question in questions:
-        expected = torch_answers(model, question[None].long(), steps, config.seed)
+        expected = torch_answers(model, batch_of(question[None].long()), steps, config.seed)
         states = [{part: z.ravel().tolist() for part, z in expected.before[m].items()} for m in guides]
         given = [name, question.tolist(), rows, columns, states, steps]
         said, guided = (np.array(each, np.float32)[:, None] for each in page.evaluate(compute, given))
@@ -94,6 +97,32 @@ def test_logits_and_answers_are_those_of_torch(name, opened, tmp_path):
         assert np.abs(guided.ravel() - right)[there].max() <= 1e-4 * np.abs(right[there]).max()
         shape = expected.logits.shape
         assert (said.reshape(shape).argmax(-1) == expected.logits.argmax(-1)).all()
+
+
+@pytest.mark.skipif("declared" not in extensions(), reason="extension declared")
+def test_a_puzzle_of_a_declared_set_is_drawn_and_answered_as_by_torch(open_page, tmp_path):
+    made, run, out = (tmp_path / name for name in ("set", "run", "page.html"))
+    make_set("killer --train 4 --test 3 --seed 1", made)
+    words = ["training.steps=1", "model.initial=buffer", "model.num_layers=1", "model.h_cycles=1", "model.l_cycles=2"]
+    output(["train", "killer", f"data={made}", f"run={run}", "init_from=none", *words])
+    output(["play", str(run), "--output", str(out), "--no-browser"])
+    page = open_page(out, link(model="run"))
+    page.locator("#speed").select_option("0")
+    page.locator("#examples button", has_text="puzzle 2").click()
+    config = derive(read_config(run / "config.json"), {"training.precision": "fp32"})
+    model, data = load_run(run, CPU, config, config.evaluation.weights).model, PuzzleData(made, "test")
+    batch, puzzle = data.take(torch.tensor([1])), puzzle_of(data.metadata)
+    drawing = puzzle.draw(batch.inputs[0].numpy(), None, data.instances[1])
+    assert page.locator("#drawing").text_content() == drawing
+    state = think(page)
+    expected = torch_answers(model, batch, len(state["tries"][0]["frames"]), 0).logits.argmax(-1)[:, 0]
+    assert [frame["tokens"] for frame in state["tries"][0]["frames"]] == expected.tolist()
+    right = (expected == batch.labels.numpy()).all(-1).tolist()
+    assert [frame["holds"] for frame in state["tries"][0]["frames"]] == right
+    page.locator("#board i").nth(0).click()
+    page.locator("#pad button", has_text="3").click()
+    assert page.evaluate("play.state().question.answer") is None  # of other clues
+    assert think(page)["tries"][0]["frames"][0]["holds"] is None
 
 
 def answers(state, characters, columns):

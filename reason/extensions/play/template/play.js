@@ -38,7 +38,20 @@
     if (family.random)
       for (const size of model.any_size ? [15, 10, 20, 30] : [model.rows])
         offers.push([`${size} × ${size}`, () => family.random(model, size, size, uniform(Date.now()))]);
+    (model.puzzles ?? []).forEach((_, number) => offers.push([`puzzle ${number + 1}`, () => ofSet(number)]));
+    if (model.puzzles) return offers;
     return offers.length && !family.random ? offers : [...offers, ["empty", () => family.empty(model)]];
+  }
+
+  // Puzzle `number` of the run's set, or one with its constraints and other clues.
+  function ofSet(number, tokens = null) {
+    const { rows, columns } = model, one = model.puzzles[number];
+    return { rows, columns, number, ...one, ...(tokens ? { tokens, answer: null } : {}) };
+  }
+
+  function read(text, number = question?.number ?? 0) {
+    const typed = family.read(text, model);
+    return model.puzzles?.[number] ? ofSet(number, typed.tokens.every((token, i) => token === model.puzzles[number].tokens[i]) ? null : typed.tokens) : typed;
   }
 
   function setQuestion(next) {
@@ -52,6 +65,8 @@
       cursor = 0;
       offerPad();
     }
+    at("drawing").textContent = question.drawing ?? "";
+    at("drawing").hidden = !question.drawing;
     at("text").value = family.write(question, model);
     at("text").rows = model.family === "maze" ? 3 : 1;
     at("steps").value = 2 * model.trained_steps * Math.ceil(Math.sqrt(Math.max(1, (next.rows * next.columns) / (model.rows * model.columns))));
@@ -64,7 +79,7 @@
     if (family.brushes && [START, GOAL].includes(token)) tokens[tokens.indexOf(token)] = FREE; // it moves
     if (family.brushes && [START, GOAL].includes(tokens[i]) && ![START, GOAL].includes(token)) return;
     tokens[i] = token;
-    question = { ...question, tokens };
+    question = { ...question, tokens, answer: null };
     at("text").value = family.write(question, model);
     forget();
   }
@@ -297,7 +312,7 @@
   at("typed").addEventListener("submit", (event) => {
     event.preventDefault();
     try {
-      setQuestion(family.read(at("text").value, model));
+      setQuestion(read(at("text").value));
     } catch (error) {
       if (!(error instanceof Unreadable)) throw error;
       say(error.message, true);
@@ -381,7 +396,7 @@
   // ---- the link
 
   function remember() {
-    const values = new URLSearchParams({ model: model.name, puzzle: family.write(question, model), steps: steps() });
+    const values = new URLSearchParams({ model: model.name, puzzle: family.write(question, model), steps: steps(), ...(question.number ? { number: question.number } : {}) });
     history.replaceState(null, "", `#${values}`);
   }
 
@@ -393,7 +408,7 @@
     if (name !== null && !known) return say("The link names a model that this page does not hold.", true);
     if (text !== null) {
       try {
-        setQuestion(family.read(text, model));
+        setQuestion(read(text, Number(values.get("number") ?? 0)));
       } catch (error) {
         if (!(error instanceof Unreadable)) throw error;
         return say(`The puzzle of the link: ${error.message}`, true);

@@ -85,7 +85,7 @@ const plain = {
   empty: (model) => ({ rows: model.rows, columns: model.columns, tokens: Array(model.rows * model.columns).fill(Math.max(0, plain.open(model))) }),
   given: (question, model) => question.tokens.map((token) => !"._".includes(model.characters[token])),
   examples: [],
-  check: () => none,
+  check: ({ answer }, tokens) => (answer ? { holds: tokens.every((token, i) => answer[i] < 0 || token === answer[i]), broken: new Set(), why: "This is not the solution." } : none),
   objection: () => null,
 };
 

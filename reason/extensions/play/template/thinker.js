@@ -52,8 +52,12 @@ class Thinker {
       graphs = { start: await Thinker.unpacked(model.files.start), step: await Thinker.unpacked(model.files.step) };
       this.graphs.add(model.name);
     }
+    const none = ([high, wide]) => Array(high * wide).fill(-1); // a puzzle without such constraints
+    const constraints = Object.fromEntries(
+      Object.entries(model.constraints ?? {}).map(([name, size]) => [name, { size, values: boards.flatMap((board) => board.relations?.[name] ?? none(size)) }]),
+    );
     const known = { name: model.name, graphs: model.graphs, drawn: model.drawn, state: model.state };
-    await this.call("begin", { id, model: known, graphs, tokens: boards.flatMap((board) => board.tokens), shape, numbers, state });
+    await this.call("begin", { id, model: known, graphs, tokens: boards.flatMap((board) => board.tokens), shape, constraints, numbers, state });
     return id;
   }
 

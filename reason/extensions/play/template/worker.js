@@ -9,8 +9,8 @@ const answers = {
     return {};
   },
 
-  // A batch of boards; `state`: the parts of try 1's first state, in place of drawn ones or the model's own.
-  async begin({ id, model, graphs, tokens, shape, numbers, state }) {
+  // A batch of boards; `constraints`: for each input of the steps its size and numbers; `state`: the parts of try 1's first state, in place of drawn ones or the model's own.
+  async begin({ id, model, graphs, tokens, shape, constraints, numbers, state }) {
     if (!sessions.has(model.name)) {
       const [start, step] = [await ort.InferenceSession.create(graphs.start), await ort.InferenceSession.create(graphs.step)];
       sessions.set(model.name, { start, step });
@@ -28,6 +28,7 @@ const answers = {
       if (state && numbers[0] === 1) data.set(state[name]);
       now[name] = new ort.Tensor("float32", data, now.x.dims);
     }
+    for (const [name, { size, values }] of Object.entries(constraints)) now[name] = new ort.Tensor("int64", BigInt64Array.from(values, BigInt), [rows, ...size]);
     job = { id, model, step, now, rows, each };
     return {};
   },
