@@ -73,7 +73,7 @@ class Layout(nn.Module):
     rotary: Tensor | None  # (2, S', D/heads)
     pool: Tensor | None  # (G, S)
     membership: Tensor | None  # (S, G)
-    mixer_constants: Any  # what `StructuredMixer.constants` returns for the shape
+    constraints: Any  # what `AnySet.constraints` returns for the shape, or None
 
     def __init__(self, config: MixingConfig, shape: Shape):
         super().__init__()
@@ -85,8 +85,8 @@ class Layout(nn.Module):
         self.open_only: bool = getattr(config, "open_only", False)  # of symbols, else of cells
         self.symbols = len(structure.alphabet) if config.symbols else 1
         self.symbol_map = SymbolMap(shape, config.others(shape)) if config.symbols else None
-        self.mixer_constants = config.structured_mixer.constants(shape)
-        self.any_set = config.structured_mixer.any_set
+        any_set = config.structured_mixer.any_set
+        self.constraints = None if any_set is None else any_set.constraints(shape)
         groups = [structure.partition(name) for name in structure.groups] if config.by_group else []
         self.group_counts = tuple(int(numbers.max()) + 1 for numbers in groups)
         member = incidence(groups) if groups else None
@@ -96,15 +96,15 @@ class Layout(nn.Module):
         self.register_buffer("membership", None if member is None else torch.from_numpy(membership), persistent=False)
 
     def geometry(self, context: Context) -> Geometry:
-        """Return the geometry: the constants of the shape, and each puzzle's active positions and mixer constants."""
+        """Return the geometry: the constants of the shape, and each puzzle's active positions and constraints."""
         sends = context.mask
         receives = sends if self.open_only else None
-        if receives is not None and self.membership is not None and self.mixer_constants is None:
+        if receives is not None and self.membership is not None and self.constraints is None:
             senders = receives.float().unflatten(1, (-1, self.symbols)).squeeze(-1)  # (B, S, K)
             receives = receiving_symbols(senders, self.membership).flatten(1)[..., None].to(receives.dtype)
-        constants = None if self.mixer_constants is None else self.mixer_constants(context)
+        constraints = None if self.constraints is None else self.constraints(context)
         by_group = (self.pool, self.membership, self.group_counts, self.symbols)
-        return Geometry(self.rotary, self.grid, sends, receives, *by_group, constants)
+        return Geometry(self.rotary, self.grid, sends, receives, *by_group, constraints)
 
     def active_positions(self, tokens: Tensor, dtype: torch.dtype) -> Tensor | None:
         """Tokens (B, S) -> (B, S', 1): 0 at walls, or at symbols that the clues exclude; None: all are active."""
@@ -117,11 +117,11 @@ class Layout(nn.Module):
     def embedding_rows(self, tokens: Tensor, relations: tuple[Tensor, ...] = ()) -> Tensor:
         """Return the embedding index (B, S') of each position for tokens (B, S), without a prefix."""
         rows = tokens if self.symbol_map is None else self.symbol_map.embedding_index[tokens].flatten(1)
-        return rows if self.any_set is None else self.any_set.extend(rows, self.mixer_constants, relations)
+        return rows if self.constraints is None else self.constraints.extend(rows, relations)
 
     def cells(self, z: Tensor) -> Tensor:
         """Return z (B, S', D) without its prefix and the positions that a mixer added, (B, S·K, D)."""
-        if self.prefix or self.any_set is not None:
+        if self.prefix or self.constraints is not None:
             return z[:, self.prefix : self.prefix + self.shape.seq_len * self.symbols]
         return z  # the gradient of a slice would be a copy
 

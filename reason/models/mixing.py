@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from pydantic import Field, field_validator
 from pydantic.fields import FieldInfo
-from torch import Tensor, nn
+from torch import nn
 
 from datasets_gen.plugins import nearest
 from reason.errors import ConfigError
@@ -27,15 +27,16 @@ Positions = Literal["none", "rotary", "rotary-2d", "learned"]
 
 
 class AnySet(NamedTuple):
-    """A mixer whose weights fit every data set (with `symbols`), so that one network accepts all sets.
+    """A mixer whose weights fit every data set (with `symbols`): it reads the constraints of each puzzle.
 
-    extend(index, constants, relations) appends to the embedding indices (B, S·K) of the cells' positions those of the
-    positions that the mixer adds, such as hidden booleans; it returns (B, S').
+    The module from `constraints` maps a Context to `Geometry.constraints`. Its extend(index, relations) appends to the
+    embedding indices (B, S·K) of the cells' positions those of the positions that the mixer adds, such as hidden
+    booleans; it returns (B, S').
     """
 
     embeddings: int  # rows of the token embedding
     outputs: int  # of the head, for each position
-    extend: Callable[[Tensor, Any, tuple[Tensor, ...]], Tensor]
+    constraints: Callable[[Shape], nn.Module]
 
 
 class StructuredMixer(NamedTuple):
@@ -50,7 +51,6 @@ class StructuredMixer(NamedTuple):
     missing_structure: Callable[[MixingConfig, Shape], str | None] = lambda config, shape: None  # an error message
     by_group: bool = False  # uses groups (`Geometry.pool` and others), and may have a position for every symbol
     any_set: AnySet | None = None
-    constants: Callable[[Shape], nn.Module | None] = lambda shape: None  # maps a Context to Geometry.mixer_constants
 
 
 def _lacks_grid(c: MixingConfig, shape: Shape) -> str | None:

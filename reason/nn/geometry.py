@@ -21,7 +21,7 @@ class Geometry(NamedTuple):
     membership: Tensor | None = None  # (S, G): 1 if the cell belongs to the group
     group_counts: tuple[int, ...] = ()  # groups of each partition; their sum is G
     symbols: int = 1  # K
-    mixer_constants: Any = None  # returned by the `constants` of a mixer (reason.models.mixing) for these puzzles
+    constraints: Any = None  # of these puzzles, for a mixer that reads them (`AnySet` in reason.models.mixing)
 
     def masked(self, h: Tensor) -> Tensor:
         """Return h (B, S', D) with 0 at the positions that send nothing."""

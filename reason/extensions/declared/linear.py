@@ -44,7 +44,7 @@ class LinearMixer(nn.Module):
         """(B, S·K, D) -> (B, S·K, D)."""
         z = geometry.masked(h).transpose(0, 1).contiguous()  # (N, B, D): N = S·K booleans
         y = self.own(z)
-        set_sums, *puzzle_sums = geometry.mixer_constants
+        set_sums, *puzzle_sums = geometry.constraints
         y = y + self.answers(z, set_sums)
         for sums in puzzle_sums:
             y = y + self.answers(z.flatten(0, 1), sums).view_as(y)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from torch import Tensor
-from torch.nn.functional import pad
-
 from reason.extensions.declared.linear import LinearMixer
 from reason.extensions.declared.sums import LinearConstraints
 from reason.models.base import Shape
 from reason.models.mixing import MIXERS, AnySet, MixingConfig, StructuredMixer, gating, inner_of
 
 OTHER_TOKENS = 3  # that `linear` reads besides values: no cell, an open cell, a wall
+HIDDEN = 2 + OTHER_TOKENS  # embedding index of hidden booleans
 
 
 def missing(c: MixingConfig, shape: Shape) -> str | None:
@@ -27,16 +23,10 @@ def missing(c: MixingConfig, shape: Shape) -> str | None:
     return None
 
 
-def add_hidden(index: Tensor, constraints: Any, relations: tuple[Tensor, ...]) -> Tensor:
-    """Add the embedding index of the hidden booleans of the constraints, (B, S·K) -> (B, S·K + hidden)."""
-    return pad(index, (0, constraints.hidden_of(relations)), value=2 + OTHER_TOKENS)
-
-
 MIXERS["linear"] = StructuredMixer(
     lambda c, shape: LinearMixer(c.hidden_size, inner_of(c), *gating(c)),
     "messages between values of cells and the linear constraints that all rules amount to: one network for any puzzle",
     missing,
     by_group=True,
-    any_set=AnySet(2 + OTHER_TOKENS + 1, 1 + OTHER_TOKENS, add_hidden),  # 1: hidden booleans
-    constants=LinearConstraints,
+    any_set=AnySet(HIDDEN + 1, 1 + OTHER_TOKENS, lambda shape: LinearConstraints(shape, HIDDEN)),
 )

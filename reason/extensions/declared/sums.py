@@ -234,9 +234,10 @@ def kinds_of(rows: Tensor, relation: Relation) -> tuple[Kind, ...]:
 class LinearConstraints(nn.Module):
     """Called with a `Context`: the constraints of the set, and those of each puzzle where it has some."""
 
-    def __init__(self, shape: Shape):
-        """Compute the constraints of the set."""
+    def __init__(self, shape: Shape, hidden_index: int = 0):
+        """Compute the constraints of the set. hidden_index: the embedding index of hidden booleans."""
         super().__init__()
+        self.hidden_index = hidden_index
         structure = shape.structure
         self.cells, self.symbols = shape.seq_len, len(structure.alphabet)
         tokens = structure.alphabet
@@ -283,10 +284,11 @@ class LinearConstraints(nn.Module):
             found.append(Sums.of(terms, booleans, weighted, dtype))
         return tuple(found)
 
-    def hidden_of(self, relations: tuple[Tensor, ...]) -> int:
-        """Return the hidden booleans of puzzles with these instances, behind those of their cells."""
+    def extend(self, index: Tensor, relations: tuple[Tensor, ...]) -> Tensor:
+        """Append the hidden booleans of these puzzles to embedding indices: (B, S·K) -> (B, S·K + hidden)."""
         drawn = self._drawn(relations)
-        return self.hidden + sum(rows.shape[1] * self._table(index, rows).hidden for index, rows in drawn)
+        hidden = self.hidden + sum(rows.shape[1] * self._table(number, rows).hidden for number, rows in drawn)
+        return pad(index, (0, hidden), value=self.hidden_index)
 
     def _drawn(self, relations: tuple[Tensor, ...]) -> list[tuple[int, Tensor]]:
         """Return the relations of which puzzles have instances of their own (B, M, C + P), and these."""

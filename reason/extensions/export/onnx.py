@@ -185,7 +185,7 @@ def package(name: str) -> Any:
 
 def _puzzles(model: Reasoner, sets: Sequence[str], seed: int) -> tuple[Batch, str]:
     """Return N puzzles for the comparison, with the constraints that the model reads, and their source."""
-    constrained = isinstance(model, LayoutModel) and any(each.mixer_constants is not None for each in model.layouts)
+    constrained = isinstance(model, LayoutModel) and any(each.constraints is not None for each in model.layouts)
     for directory in map(Path, sets):
         if splits := splits_of(directory):
             split = "test" if "test" in splits else splits[0]

@@ -181,7 +181,7 @@ def test_messages_are_gated_sums_over_the_terms_of_a_constraint():
     constraints = LinearConstraints(Shape(seq_len=6, vocab_size=5, structure=PAIRS))
     found = constraints(Context(torch.zeros(rows, 18, width, dtype=torch.float64), relations=own(rows)))
     h = torch.randn(rows, 18, width, dtype=torch.float64)
-    got = mixer(h, Geometry(mixer_constants=found, symbols=3)).numpy()
+    got = mixer(h, Geometry(constraints=found, symbols=3)).numpy()
     y = (h @ mixer.own.weight.T).numpy()
     every = Terms(*(getattr(constraints, name).expand(rows, -1, -1) for name in Terms._fields))
     for terms in (every, *(constraints._puzzle_terms(index, row, 18)[0] for index, row in enumerate(own()[:2]))):
