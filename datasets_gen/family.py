@@ -29,6 +29,7 @@ class Puzzle(ABC):
     has_rules = True  # True if rules decide whether an answer is right; else `solved` is not called
     multiple_solutions = False  # True if a question may have several right answers by the rules
     colours: ClassVar[Mapping[int, str]] = {}  # #rrggbb of each token that a picture shows by a colour
+    draws_constraints = False  # True if `draw` shows more than cells, so that answers are drawn by it, too
     causal = False  # True if a cell's label is the token after it
     answer_contains_question = True  # True if an answer repeats the given cells; else no cell is given
     outside: int | None = None  # the token of cells outside the board, such as a maze's wall

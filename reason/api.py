@@ -156,7 +156,7 @@ class Run:
             puzzle = "\n".join("".join(map(_character, np.ravel(row))) for row in rows)
         with _torch_as_it_was():
             solution = solve_text(self.directory, self.model, self.config, puzzle, steps, restarts, seconds)
-        return solution.describe() | solution.exact() | {"run": self.directory.resolve().name}
+        return solution.describe() | solution.exact_entry() | {"run": self.directory.resolve().name}
 
     def evaluate(
         self,

@@ -121,11 +121,21 @@ class Solution(NamedTuple):
             "steps": steps,
         }
 
-    def exact(self) -> dict[str, Any]:
-        """Return an exact solver's result as `exact`; {} without one, or if a right answer may be one of several."""
+    def exact(self) -> tuple[int, np.ndarray] | None:
+        """Return an exact solver's count (2: several) and answer (S,); None: no solver, or a right one of several."""
         unclear = self.right is False or (self.right and not self.puzzle.multiple_solutions)
-        solved = self.puzzle.exact(self.question, self.relations) if unclear else None
+        return self.puzzle.exact(self.question, self.relations) if unclear else None
+
+    def exact_entry(self) -> dict[str, Any]:
+        """Return the result of `exact` for --json."""
+        solved = self.exact()
         return {} if solved is None else {"exact": {"solutions": solved[0], "answer": _lines(self.puzzle, solved[1])}}
+
+    def drawn(self, tokens: np.ndarray) -> str:
+        """Draw a question or an answer (S,): with the constraints if the puzzle draws them, else its cells."""
+        if self.puzzle.draws_constraints:
+            return self.puzzle.draw(tokens, self.question, self.relations)
+        return "\n".join(_lines(self.puzzle, tokens))
 
 
 def _obeys(answers: np.ndarray, puzzle: Puzzle, question: np.ndarray, relations: np.ndarray | None) -> np.ndarray:

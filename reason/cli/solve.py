@@ -59,7 +59,8 @@ has one S and one G. Cells 'o' of a path become free, and an empty line between 
 
 Without steps=T, a puzzle gets twice the supervision steps of training, or more if the board is larger than the boards
 of training. ' marks a cell that changed, ! a clue that the answer changed; the terminal also shows colours. Boards are
-drawn after steps 1, 2, 4, 8, … and after the last step that changes one.
+drawn after steps 1, 2, 4, 8, … and after the last step that changes one, then with signs, cages or another drawing
+that the puzzle has.
 
 Solving stops at the first step whose answer satisfies the rules. If no step does, restarts solve the puzzle again under
 its symmetries (a maze is flipped and rotated), or from other initial states if it has none, until an answer satisfies
@@ -130,7 +131,7 @@ def main(argv: list[str]) -> int:
             raise
     solved = solution.describe() | {"run": run.resolve().name}
     if arguments.json:
-        print(json.dumps(solved | solution.exact(), indent=2))
+        print(json.dumps(solved | solution.exact_entry(), indent=2))
     else:
         _print(solution, solved, Console(highlight=False))
     if gif:
@@ -209,18 +210,21 @@ def _print(solution: Solution, solved: dict[str, Any], console: Console) -> None
             line = f"[bold]step {m}[/bold]: {counted(len(row['changed']), 'cell')} changed{lost}{facts}"
             console.print(f"\n{line}" if m in drawn else line)
             if m in drawn:
-                console.print(board(puzzle, frames[m], question, frames[m] != frames[m - 1]))
+                marked = board(puzzle, frames[m], question, frames[m] != frames[m - 1])
+                whole = puzzle.draws_constraints and m == drawn[-1]
+                console.print(solution.drawn(frames[m]) if whole else marked, markup=False)
     if reply := puzzle.reply(question, solution.by_step.answers[-1]):
         console.print(f"\n{reply}", markup=False)
     console.print(f"\n{_verdict(solution, solved)}")
-    if exact := solution.exact().get("exact"):  # after the answer, since the solver takes most of a second to load
-        if solution.right and exact["solutions"] == 1:
+    if exact := solution.exact():  # after the answer, since the solver takes most of a second to load
+        count, answer = exact
+        if solution.right and count == 1:
             console.print("an exact solver finds no other answer")
             return
-        if exact["solutions"] > 1 and not puzzle.multiple_solutions:
+        if count > 1 and not puzzle.multiple_solutions:
             console.print("\nthe puzzle has several solutions; the model was trained on puzzles with one")
-        several = "several solutions; one" if exact["solutions"] > 1 else "one solution"
-        console.print(f"\nan exact solver finds {several}:\n" + "\n".join(exact["answer"]), markup=False)
+        several = "several solutions; one" if count > 1 else "one solution"
+        console.print(f"\nan exact solver finds {several}:\n{solution.drawn(answer)}", markup=False)
 
 
 def _verdict(solution: Solution, solved: dict[str, Any]) -> str:

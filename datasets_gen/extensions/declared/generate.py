@@ -15,9 +15,10 @@ import numpy as np
 
 from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.extensions.declared.expressions import Instance
+from datasets_gen.extensions.declared.linear import linear_form
 from datasets_gen.extensions.declared.pages import page_named
-from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, Declared, Drawn, signature
-from datasets_gen.extensions.declared.relations import gather, partitioned, rows
+from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, Declared, Drawn
+from datasets_gen.extensions.declared.relations import gather, partitioned, rows, signature
 from datasets_gen.extensions.declared.rules import evaluate, named, renamable
 from datasets_gen.extensions.declared.solver import LIGHT, NoPuzzle, Solver, TooHard
 from datasets_gen.extensions.declared.user_code import file_of, user_code
@@ -29,6 +30,7 @@ from datasets_gen.structure import units
 CHUNK = 4  # random puzzles in one task of a process
 PATIENCE = 100, 20  # stop after max(100, 20 times the mean draws of a new puzzle) draws without a new one
 EARLY = 40  # draws after which a low rate is printed
+SAMPLE = 10  # puzzles whose hidden booleans are counted
 ANSWERS = 8  # maximum for a training puzzle that may have several; an epoch draws one of them
 
 
@@ -247,6 +249,23 @@ def shared_out(puzzles: list[Made], counts: dict[str, int]) -> dict[str, list[Ma
     }
 
 
+def _cost(puzzle: Declared, tables: list[np.ndarray | None]) -> str | None:
+    """Return a note if the linear forms of the constraints have more hidden booleans than the cells have values."""
+    values = tuple(puzzle.lowest + token - FIRST for token in puzzle.structure.alphabet)
+    of_cells, hidden = puzzle.seq_len * len(values), Counter[str]()
+    for relation, numbers, cells in (each for table in tables for each in puzzle.constraints_of(table)):
+        form = linear_form(relation.rule, len(cells), numbers, values) if relation.seen else ()
+        hidden[relation.name] += max((max(each.places) + 1 - len(cells) for each in form), default=0)
+    count = hidden.total() // len(tables)
+    if count <= of_cells:
+        return None
+    return (
+        f"networks need {count:,} hidden booleans for the constraints of a puzzle, most of them for "
+        f"{hidden.most_common(1)[0][0]}, and have {of_cells:,} for its cells: training takes about "
+        f"{count / of_cells:.0f} times as long; docs/own-puzzle.md names cheaper forms"
+    )
+
+
 def declared_splits(
     name: str,
     counts: dict[str, int],
@@ -294,6 +313,8 @@ def declared_splits(
     puzzle.interchangeable = renames(puzzle, (each.rule for each in relations))
     puzzle = puzzle.of(puzzle.structure.model_copy(update={"groups": groups, "relations": relations}))
     table = rows(relations, drawn)
+    if tell_rate and (costly := _cost(puzzle, [None] if table is None else list(table[:SAMPLE]))):
+        print(f"note: {costly}", file=sys.stderr)
     splits, start = {}, 0
     for split, some in made.items():
         sizes = [len(each.answers) for each in some]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -13,7 +12,7 @@ import numpy as np
 
 from datasets_gen.extensions.declared import shapes
 from datasets_gen.extensions.declared.expressions import Instance, instances
-from datasets_gen.extensions.declared.relations import IN_GROUPS, holds, listed, rows
+from datasets_gen.extensions.declared.relations import IN_GROUPS, holds, listed, rows, signature
 from datasets_gen.extensions.declared.rules import GRAPHS, check, constraint, cp, evaluate, named
 from datasets_gen.extensions.declared.solver import NoPuzzle, Solver
 from datasets_gen.extensions.declared.user_code import file_of, note, user_code
@@ -161,6 +160,15 @@ class Declared(Puzzle):
     def glyphs(self) -> str:
         """Return the characters of pictures, where a black cell has a colour and the character of its value."""
         return "  " + self.values + self.values[: len(self.black)]
+
+    @property
+    def draws_constraints(self) -> bool:  # type: ignore[override]
+        """Return whether the puzzle has a drawing other than cells with a list of its constraints."""
+        return type(self).draw is not Declared.draw
+
+    def frames(self, question: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """Return the drawn tokens (T + 1, S) of a question (S,) and the answers (T, S); absent cells stay absent."""
+        return super().frames(question, np.where(question == ABSENT, ABSENT, answers))
 
     @property
     def colours(self) -> dict[int, str]:  # type: ignore[override]
@@ -482,14 +490,6 @@ class Declared(Puzzle):
     def parse(self, text: str) -> np.ndarray:
         """Return the tokens (S,) of a typed puzzle."""
         return self.typed(text)[0]
-
-
-def signature(question: np.ndarray, instances: Iterable[Any], renamed: Sequence[int]) -> int:
-    """Return a hash of the clues in cells (S,) and other instances that does not change if these tokens are renamed."""
-    order = dict(zip(dict.fromkeys(t for t in question.tolist() if t in renamed), renamed, strict=False))
-    tokens = [order.get(token, token) for token in question.tolist()]
-    text = repr((tokens, sorted(instances))).encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
 def whole(word: str, what: str) -> int:

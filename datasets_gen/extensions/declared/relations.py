@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -153,3 +154,11 @@ def holds(structure: Structure, table: np.ndarray | None, values: np.ndarray) ->
             cells = chosen[:, 1 + clues : 1 + clues + size]
             right[owner[~evaluate(relation.rule, values[owner[:, None], cells], chosen[:, 1 : 1 + clues])]] = False
     return right
+
+
+def signature(question: np.ndarray, instances: Iterable[Any], renamed: Sequence[int]) -> int:
+    """Return a hash of the clues in cells (S,) and other instances that does not change if these tokens are renamed."""
+    order = dict(zip(dict.fromkeys(t for t in question.tolist() if t in renamed), renamed, strict=False))
+    tokens = [order.get(token, token) for token in question.tolist()]
+    text = repr((tokens, sorted(instances))).encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")

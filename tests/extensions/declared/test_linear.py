@@ -293,5 +293,7 @@ def test_one_network_trains_on_sets_of_one_size_and_resumes_to_the_bit(tmp_path,
             assert main([*words, f"data={data}"]) in (0, 1)
             told = capsys.readouterr().out
             assert json.loads(told)["exact"] is not None
+        if directory.name == "killer":  # question, answer and the solver's solution have the cages
+            assert output([*words[:-1], f"data={directory}"], status=None).count("A=") >= 3
     refusal([*words, "data=colorings"], "colorings is neither the folder of a set nor a declared puzzle; did you mean")
     refusal(words, "whole solves many kinds of puzzles and needs the rules of yours: add data=FILE.py")

@@ -173,10 +173,29 @@ def test_regions_hidden_cells_and_black_cells_are_drawn_and_typed(page):
         assert (tokens == made.question).all()
         assert each.draw(tokens, None, typed) == asked + below
         assert each.fault(made.question, made.answers[0], own) is None
+        wrong = np.full_like(made.answers, 2)
+        assert (each.frames(made.question, wrong)[1] == np.where(made.answers[0] == 0, 0, 2)).all()
+        assert each.draws_constraints == (page is Gaps)
         assert each.box_shape == page.box_shape
     in_terminal = board(mine, made.answers[0], made.question, made.question < 0).plain
     assert re.sub("[ |]", "", in_terminal) == re.sub("[ <]", "", answered)
     assert board_picture(mine, made.answers[0], made.question).height == 48 * len(answered.splitlines()) + 16
+
+
+def test_costly_rules_are_noted(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new-puzzle", "peaks"]) == 0
+    rule = "cp.sum([cp.max(line[:n]) for line in (*x, *x.T) for n in (2, 3, 4, 5)]) >= 0"
+    Path("peaks.py").write_text(
+        re.sub(
+            r"def always.*",
+            f"def always(self, x):\n        return [{rule}]\n",
+            Path("peaks.py").read_text(),
+            flags=re.DOTALL,
+        )
+    )
+    assert main(["generate", "peaks.py", "--train", "1", "--test", "0", "--processes", "1", "--output-dir", "set"]) == 0
+    assert "hidden booleans for the constraints of a puzzle, most of them for sum_max" in capsys.readouterr().err
 
 
 def test_a_drawing_of_ones_own_needs_the_file(tmp_path, monkeypatch, capsys):
