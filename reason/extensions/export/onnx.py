@@ -28,7 +28,7 @@ from reason.config.overrides import derive
 from reason.config.schema import Config
 from reason.data import PuzzleData
 from reason.errors import ConfigError
-from reason.models.base import Batch, Context, Reasoner
+from reason.models.base import Batch, Context, Reasoner, Shape
 from reason.models.layout import IMPOSSIBLE, LayoutModel
 from reason.pretrained import CARD
 from reason.rollout import exact_logit, unroll
@@ -50,13 +50,14 @@ CPU = torch.device("cpu")
 class Traced(nn.Module):
     """A model for both graphs. If rows and columns are dynamic, its tensors are (B, rows, columns, D)."""
 
-    def __init__(self, model: Reasoner, halting: Halting | None, relations: tuple[Tensor, ...] = ()):
+    def __init__(self, model: Reasoner, halting: Halting | None, puzzles: Batch):
+        """Take the shape and the constraints of puzzles."""
         super().__init__()
-        self.model, self.halting = model, halting
-        self.none = tuple(torch.full_like(each[:1], -1) for each in relations)  # no instances
-        seen = [index for index, each in enumerate(model.shape.structure.relations) if each.seen]
-        self.constrained = [index for index in seen if relations and self.none[index].shape[1]]
-        context = model.encode(batch_of(torch.zeros(1, model.shape.seq_len, dtype=torch.int64), relations=self.none))
+        self.model, self.halting, self.shape = model, halting, puzzles.shape or model.shape
+        self.none = tuple(torch.full_like(each[:1], -1) for each in puzzles.relations)  # no instances
+        relations = zip(self.shape.structure.relations, self.none, strict=False)
+        self.constrained = [i for i, (relation, rows) in enumerate(relations) if relation.seen and rows.shape[1]]
+        context = model.encode(self.batch(torch.zeros(1, self.shape.seq_len, dtype=torch.int64)))
         state = model.initial_state(context)
         self.kind, self.names = type(state), list(state._fields)
         self.identified = isinstance(model, LayoutModel) and getattr(model.config, "puzzle_emb_len", 0) > 0
@@ -65,6 +66,11 @@ class Traced(nn.Module):
         self.layout, self.masks = context.layout, context.mask is not None
         if self.sized:
             model.layout_of = lambda tokens, shape=None: self.layout  # type: ignore[assignment]
+
+    def batch(self, tokens: Tensor, identifiers: Tensor | None = None) -> Batch:
+        """Make a batch of puzzles without constraints of their own."""
+        relations = tuple(each.expand(tokens.shape[0], -1, -1) for each in self.none)
+        return batch_of(tokens, identifiers, relations, self.shape)
 
     def flat(self, tensor: Tensor) -> Tensor:
         """Return a tensor in shape (B, S, …), and pass the board's rows and columns to the layout."""
@@ -80,14 +86,14 @@ class Traced(nn.Module):
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """Map tokens (and identifiers) to x and the first state, or x, a state (and relations) to a step's outputs."""
         first, *others = tensors
-        relations = [each.expand(first.shape[0], -1, -1) for each in self.none]
         if not first.is_floating_point():
-            context = self.model.encode(batch_of(self.flat(first), others[0] if others else None, tuple(relations)))
+            context = self.model.encode(self.batch(self.flat(first), *others))
             state = () if self.model.random_start else self.model.initial_state(context)
             return tuple(self.shaped(each, first) for each in (context.x, *state))
         x = self.flat(first)
         mask = x.abs().amax(-1, keepdim=True).ne(0).to(x.dtype) if self.masks else None  # it is 0 where x̂ is 0
         state, given = others[: len(self.names)], others[len(self.names) :]
+        relations = list(self.none)
         for index, rows in zip(self.constrained, given, strict=True):
             relations[index] = rows
         context = Context(x, mask, layout=self.layout, relations=tuple(relations))
@@ -98,9 +104,15 @@ class Traced(nn.Module):
         return (boards[0], *([] if halt is None else [halt]), *boards[1:])
 
 
-def batch_of(tokens: Tensor, identifiers: Tensor | None = None, relations: tuple[Tensor, ...] = ()) -> Batch:
+def batch_of(
+    tokens: Tensor,
+    identifiers: Tensor | None = None,
+    relations: tuple[Tensor, ...] = (),
+    shape: Shape | None = None,
+) -> Batch:
     """Make a batch of puzzles without labels."""
-    return Batch(tokens, tokens, tokens.new_zeros(tokens.shape[0]) if identifiers is None else identifiers, relations)
+    identifiers = tokens.new_zeros(tokens.shape[0]) if identifiers is None else identifiers
+    return Batch(tokens, tokens, identifiers, relations, shape)
 
 
 def number_of(name: str) -> int:
@@ -123,18 +135,18 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
         plain["model.fused"] = False  # a kernel cannot be traced
     model = load_run(run, CPU, derive(config, plain), config.evaluation.weights).model
     steps = config.rollout.trained_steps
-    puzzles, source = _puzzles(model, sets or config.data.directories, config.seed)
+    puzzles, source, task = _puzzles(model, sets or config.data.directories, config.seed)
     tokens = puzzles.inputs
     expected = torch_answers(model, puzzles, steps, config.seed)
-    traced = Traced(model.requires_grad_(False), halting_read(config), puzzles.relations)
+    traced = Traced(model.requires_grad_(False), halting_read(config), puzzles)
     drawn = traced.names if model.random_start else []
     first = [name for name in traced.names if name not in drawn]
     constraints = {f"{RELATION}{index}": list(puzzles.relations[index].shape[1:]) for index in traced.constrained}
     halt, following = ["halt"] * traced.halts, [NEXT + name for name in traced.names]
-    card = {
+    card: dict[str, Any] = {
         "name": out.name,
-        "task": read_record(run)["task"],
-        "shape": model.shape.model_dump(mode="json"),
+        "task": task or read_record(run)["task"],
+        "shape": traced.shape.model_dump(mode="json"),
         "any_size": traced.sized,
         "parameters": model.parameter_count(),
         "trained_steps": steps,
@@ -183,21 +195,23 @@ def package(name: str) -> Any:
         raise ConfigError(f"ONNX graphs need {name} of the extra: pip install 'recursive-reasoners[onnx]'") from None
 
 
-def _puzzles(model: Reasoner, sets: Sequence[str], seed: int) -> tuple[Batch, str]:
-    """Return N puzzles for the comparison, with the constraints that the model reads, and their source."""
+def _puzzles(model: Reasoner, sets: Sequence[str], seed: int) -> tuple[Batch, str, Mapping[str, Any] | None]:
+    """Return N puzzles for the comparison, with the constraints that the model reads, their source and their task."""
     constrained = isinstance(model, LayoutModel) and any(each.constraints is not None for each in model.layouts)
     for directory in map(Path, sets):
         if splits := splits_of(directory):
             split = "test" if "test" in splits else splits[0]
             data = PuzzleData(directory, split)
             accept_shape(model, data.shape, directory, directory)
-            batch = data.take(torch.arange(min(PUZZLES, len(data))))
-            relations = tuple(each.long() for each in batch.relations) if constrained else ()
-            return batch_of(batch.inputs, relations=relations), f"{directory.name}, {split} split"
+            source, batch = f"{directory.name}, {split} split", data.take(torch.arange(min(PUZZLES, len(data))))
+            if not constrained:
+                return batch_of(batch.inputs), source, None
+            relations = tuple(each.long() for each in batch.relations)
+            return batch_of(batch.inputs, None, relations, data.shape), source, data.metadata.task
     if constrained and any(not each.instances for each in model.shape.structure.relations):
         raise ConfigError("the graphs take as many constraints as puzzles of a set have: add data=DIR")
     generator, shape = torch.Generator().manual_seed(seed), (PUZZLES, model.shape.seq_len)
-    return batch_of(torch.randint(model.shape.vocab_size, shape, generator=generator)), "tokens drawn at random"
+    return batch_of(torch.randint(model.shape.vocab_size, shape, generator=generator)), "tokens drawn at random", None
 
 
 class Answers(NamedTuple):
@@ -260,7 +274,7 @@ def _write(traced: Traced, folder: Path, graphs: Mapping[str, Any], run: Path) -
         ConfigError: torch cannot export the model.
     """
     passes = package("onnx_ir").passes.common
-    board = (5, 7) if traced.sized else (traced.model.shape.seq_len,)
+    board = (5, 7) if traced.sized else (traced.shape.seq_len,)
     tokens = torch.zeros(2, *board, dtype=torch.int64)
     start = (tokens, *[torch.zeros(2, dtype=torch.int64)] * traced.identified)
     x = traced(*start)[0].contiguous()
