@@ -17,16 +17,7 @@ PAGES: dict[str, tuple[int, Changes]] = {  # training puzzles, and what `declare
     "futoshiki": (2500, {"training.steps": 2500}),
     "kakuro": (2500, {}),
     "takuzu": (2500, {"training.steps": 2500}),
-    "light-up": (
-        2500,
-        {
-            "rollout.supervision_steps": 16,
-            "optimizer.schedule.kind": "cosine",
-            "optimizer.schedule.start": 0.7,
-            "optimizer.schedule.min_ratio": 0.03,
-            "training.steps": 13000,
-        },
-    ),
+    "light-up": (2500, {"training.steps": 10000}),
     "nonogram": (5000, {"training.steps": 700}),
     "queens": (1000, {"training.steps": 700}),  # of about 2,000 that there are
     "colouring": (2500, {"training.steps": 1500}),
