@@ -212,7 +212,7 @@ def _print(solution: Solution, solved: dict[str, Any], console: Console) -> None
             if m in drawn:
                 marked = board(puzzle, frames[m], question, frames[m] != frames[m - 1])
                 whole = puzzle.draws_constraints and m == drawn[-1]
-                console.print(solution.drawn(frames[m]) if whole else marked, markup=False)
+                console.print(solution.drawn(frames[m]) if whole else marked, markup=False, soft_wrap=True)
     if reply := puzzle.reply(question, solution.by_step.answers[-1]):
         console.print(f"\n{reply}", markup=False)
     console.print(f"\n{_verdict(solution, solved)}")
@@ -224,7 +224,7 @@ def _print(solution: Solution, solved: dict[str, Any], console: Console) -> None
         if count > 1 and not puzzle.multiple_solutions:
             console.print("\nthe puzzle has several solutions; the model was trained on puzzles with one")
         several = "several solutions; one" if count > 1 else "one solution"
-        console.print(f"\nan exact solver finds {several}:\n{solution.drawn(answer)}", markup=False)
+        console.print(f"\nan exact solver finds {several}:\n{solution.drawn(answer)}", markup=False, soft_wrap=True)
 
 
 def _verdict(solution: Solution, solved: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from datasets_gen.arguments import add_command, add_output, check_counts, save
 from datasets_gen.extensions.declared.expressions import Instance
-from datasets_gen.extensions.declared.linear import linear_form
+from datasets_gen.extensions.declared.linear import hidden_count, linear_form
 from datasets_gen.extensions.declared.pages import page_named
 from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, Declared, Drawn
 from datasets_gen.extensions.declared.relations import gather, partitioned, rows, signature
@@ -251,18 +251,19 @@ def shared_out(puzzles: list[Made], counts: dict[str, int]) -> dict[str, list[Ma
 
 def _cost(puzzle: Declared, tables: list[np.ndarray | None]) -> str | None:
     """Return a note if the linear forms of the constraints have more hidden booleans than the cells have values."""
-    values = tuple(puzzle.lowest + token - FIRST for token in puzzle.structure.alphabet)
+    values = tuple(puzzle.open_values)
     of_cells, hidden = puzzle.seq_len * len(values), Counter[str]()
     for relation, numbers, cells in (each for table in tables for each in puzzle.constraints_of(table)):
-        form = linear_form(relation.rule, len(cells), numbers, values) if relation.seen else ()
-        hidden[relation.name] += max((max(each.places) + 1 - len(cells) for each in form), default=0)
+        if relation.seen:
+            form = linear_form(relation.rule, len(cells), numbers, values)
+            hidden[relation.name] += hidden_count(form, len(cells))
     count = hidden.total() // len(tables)
     if count <= of_cells:
         return None
     return (
         f"networks need {count:,} hidden booleans for the constraints of a puzzle, most of them for "
         f"{hidden.most_common(1)[0][0]}, and have {of_cells:,} for its cells: training takes about "
-        f"{count / of_cells:.0f} times as long; docs/own-puzzle.md names cheaper forms"
+        f"{1 + count / of_cells:.0f} times as long; docs/own-puzzle.md names cheaper forms"
     )
 
 
@@ -273,11 +274,11 @@ def declared_splits(
     clues: int | None = None,
     seed: int = 0,
     processes: int | None = None,
-    tell_rate: bool = True,
+    tell: bool = True,
 ) -> tuple[Declared, dict[str, Split]]:
     """Return the puzzle with the relations of its set, and splits of `counts` puzzles each.
 
-    tell_rate: print early how many draws gave a puzzle, if these are few.
+    tell: print early how many draws gave a puzzle, if these are few, and whether the rules cost networks much.
     """
     puzzle = page_named(name)()
 
@@ -291,7 +292,7 @@ def declared_splits(
         if again := draws - puzzles - failed.total():
             causes.append(f"{again} equal earlier puzzles: request fewer")
         rate = f"{name}: {puzzles} of {draws} draws gave a new puzzle; {', '.join(causes)}"
-        if tell_rate and early and draws >= EARLY and 2 * puzzles < draws:
+        if tell and early and draws >= EARLY and 2 * puzzles < draws:
             print(f"note: {rate}", file=sys.stderr)
         until = draws - barren * CHUNK  # the last new puzzle
         if draws - until < max(PATIENCE[0], PATIENCE[1] * until / max(puzzles, 1)):
@@ -313,7 +314,7 @@ def declared_splits(
     puzzle.interchangeable = renames(puzzle, (each.rule for each in relations))
     puzzle = puzzle.of(puzzle.structure.model_copy(update={"groups": groups, "relations": relations}))
     table = rows(relations, drawn)
-    if tell_rate and (costly := _cost(puzzle, [None] if table is None else list(table[:SAMPLE]))):
+    if tell and (costly := _cost(puzzle, [None] if table is None else list(table[:SAMPLE]))):
         print(f"note: {costly}", file=sys.stderr)
     splits, start = {}, 0
     for split, some in made.items():

@@ -39,6 +39,11 @@ def linear_form(rule: Rule, size: int, numbers: tuple[int, ...], values: tuple[i
     return _linear_form(repr(rule), size, numbers, values)
 
 
+def hidden_count(form: tuple[Sum, ...], size: int) -> int:
+    """Return the number of hidden booleans of the linear form of a rule over `size` cells."""
+    return max((place + 1 - size for each in form for place in each.places if place >= size), default=0)
+
+
 @lru_cache(2**14)
 def _linear_form(text: str, size: int, numbers: tuple[int, ...], values: tuple[int, ...]) -> tuple[Sum, ...]:
     rule = ast.literal_eval(text)

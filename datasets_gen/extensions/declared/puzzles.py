@@ -33,7 +33,7 @@ def sample(name: str) -> tuple[Declared, dict[str, Split]]:
     from datasets_gen.extensions.declared.generate import declared_splits
 
     counts = {"train": SAMPLE if name in pages() else USER_SAMPLE}
-    return declared_splits(name, counts, clues=10**6, processes=1, tell_rate=False)
+    return declared_splits(name, counts, clues=10**6, processes=1, tell=False)
 
 
 def named(name: str) -> Puzzle | None:

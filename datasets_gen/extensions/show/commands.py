@@ -47,7 +47,8 @@ def run(options: argparse.Namespace) -> None:
         print(puzzle.draw(split.inputs[options.index], None, split.relations_of(options.index)))
         return
     print(_drawing(puzzle, split, name, options.index))
-    places = [(other, options.directory, other) for other in names]
+    shown = [name] if options.split else list(names)
+    places = [(other, options.directory, other) for other in (names if options.against else shown)]
     places += [(f"{against}/{other}", against, other) for against in options.against for other in splits_of(against)]
     statistics = {}
     for title, directory, other in places:
@@ -55,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
         if (its_puzzle := puzzle_of(its_metadata)) != puzzle:
             raise DatasetError(f"{directory}: {its_puzzle.task} is another puzzle than {puzzle.task}")
         statistics[title] = _statistics(puzzle, its_split)
-        if title == other and options.split in (None, other):
+        if title == other and other in shown:
             print("\n" + _summary(other, its_metadata, its_split, statistics[title]))
     if options.against:
         print("\n" + "\n".join(_comparison(statistics, name)))

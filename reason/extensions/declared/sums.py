@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, one_hot, pad
 from torch.utils._pytree import tree_map_only
 
-from datasets_gen.extensions.declared.linear import DIFFERENT, Sum, linear_form
+from datasets_gen.extensions.declared.linear import DIFFERENT, Sum, hidden_count, linear_form
 from datasets_gen.structure import Relation
 from reason.models.base import Context, Shape
 
@@ -198,13 +198,13 @@ def tables(relation: Relation, kinds: Sequence[Kind], largest: int, values: tupl
     count = max(map(len, forms))
     longest = max((len(each.places) for some in forms for each in some), default=0)
     terms = np.zeros((3, len(forms), count, longest), np.int64)
-    terms[0], bounds, hidden = -1, np.zeros((len(forms), count, 2), np.int64), 0
+    terms[0], bounds = -1, np.zeros((len(forms), count, 2), np.int64)
+    hidden = max(hidden_count(some, size) for some, (_, size, _) in zip(forms, coded, strict=True))
     for f, (some, (_, size, _)) in enumerate(zip(forms, coded, strict=True)):
         for c, each in enumerate(some):
             places = [place + (largest - size) * (place >= size) for place in each.places]
             terms[:, f, c, : len(places)] = places, each.values, each.weights
             bounds[f, c] = each.low, each.high
-            hidden = max(hidden, max(places) + 1 - largest)
     weighted = any({*each.weights} != {1} for some in forms for each in some)
     codes, placed, which, weights, ends = map(torch.from_numpy, (np.array([each[0] for each in coded]), *terms, bounds))
     return Tables(codes, placed, which, weights, ends, hidden, weighted)
@@ -252,10 +252,10 @@ class LinearConstraints(nn.Module):
         self.hidden = 0  # booleans of instances that every puzzle has
         for rule, cells in every:
             form = linear_form(rule, len(cells), (), self.values)
-            more = max((max(each.places) for each in form), default=0) + 1 - len(cells)
+            more = hidden_count(form, len(cells))
             beyond = self.cells * self.symbols + self.hidden + np.arange(more)
             found += [(np.concatenate([cells * self.symbols, beyond]), each) for each in form]
-            self.hidden += max(0, more)
+            self.hidden += more
         found.sort(key=lambda each: {*each[1].weights} != {1})
         self.weighted = sum({*each.weights} != {1} for _, each in found)
         terms = np.zeros((2, 1, len(found), max(len(each.places) for _, each in found)), np.int64)

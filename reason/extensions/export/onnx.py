@@ -195,19 +195,24 @@ def package(name: str) -> Any:
         raise ConfigError(f"ONNX graphs need {name} of the extra: pip install 'recursive-reasoners[onnx]'") from None
 
 
+def unseen_of(sets: Sequence[str]) -> PuzzleData | None:
+    """Return the test split, or without one the first, of the first set that exists."""
+    for directory in map(Path, sets):
+        if splits := splits_of(directory):
+            return PuzzleData(directory, "test" if "test" in splits else splits[0])
+    return None
+
+
 def _puzzles(model: Reasoner, sets: Sequence[str], seed: int) -> tuple[Batch, str, Mapping[str, Any] | None]:
     """Return N puzzles for the comparison, with the constraints that the model reads, their source and their task."""
     constrained = isinstance(model, LayoutModel) and any(each.constraints is not None for each in model.layouts)
-    for directory in map(Path, sets):
-        if splits := splits_of(directory):
-            split = "test" if "test" in splits else splits[0]
-            data = PuzzleData(directory, split)
-            accept_shape(model, data.shape, directory, directory)
-            source, batch = f"{directory.name}, {split} split", data.take(torch.arange(min(PUZZLES, len(data))))
-            if not constrained:
-                return batch_of(batch.inputs), source, None
-            relations = tuple(each.long() for each in batch.relations)
-            return batch_of(batch.inputs, None, relations, data.shape), source, data.metadata.task
+    if (data := unseen_of(sets)) is not None:
+        accept_shape(model, data.shape, data.directory, data.directory)
+        source, batch = f"{data.directory.name}, {data.split} split", data.take(torch.arange(min(PUZZLES, len(data))))
+        if not constrained:
+            return batch_of(batch.inputs), source, None
+        relations = tuple(each.long() for each in batch.relations)
+        return batch_of(batch.inputs, None, relations, data.shape), source, data.metadata.task
     if constrained and any(not each.instances for each in model.shape.structure.relations):
         raise ConfigError("the graphs take as many constraints as puzzles of a set have: add data=DIR")
     generator, shape = torch.Generator().manual_seed(seed), (PUZZLES, model.shape.seq_len)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from datasets_gen.layout import splits_of
 from datasets_gen.puzzles import Puzzle
 from reason.plugins import extension
 from reason.report.html import as_json, environment, part
@@ -67,13 +66,9 @@ def puzzles_of(sets: Sequence[str], puzzle: Puzzle, constraints: Mapping[str, li
     """Return the first puzzles of a set: tokens, drawing, the only answer if there is one, and inputs of the graph."""
     import torch
 
-    from reason.data import PuzzleData
-    from reason.extensions.export.onnx import number_of
-
-    named = next(((each, splits) for each in sets if (splits := splits_of(each))), None)
-    if named is None:
+    onnx = extension("export", "onnx")
+    if (data := onnx.unseen_of(sets)) is None:
         return []
-    data = PuzzleData(named[0], "test" if "test" in named[1] else named[1][0])
     batch = data.take(torch.arange(min(EXAMPLES, len(data))))
     drawn = [None] * len(data) if data.instances is None else data.instances
     return [
@@ -81,7 +76,7 @@ def puzzles_of(sets: Sequence[str], puzzle: Puzzle, constraints: Mapping[str, li
             "tokens": tokens.tolist(),
             "drawing": puzzle.draw(tokens.numpy(), None, drawn[n]),
             "answer": None if puzzle.multiple_solutions else batch.labels[n].tolist(),
-            "relations": {name: batch.relations[number_of(name)][n].flatten().tolist() for name in constraints},
+            "relations": {name: batch.relations[onnx.number_of(name)][n].flatten().tolist() for name in constraints},
         }
         for n, tokens in enumerate(batch.inputs)
     ]

@@ -43,15 +43,14 @@
     return offers.length && !family.random ? offers : [...offers, ["empty", () => family.empty(model)]];
   }
 
-  // Puzzle `number` of the run's set, or one with its constraints and other clues.
-  function ofSet(number, tokens = null) {
-    const { rows, columns } = model, one = model.puzzles[number];
-    return { rows, columns, number, ...one, ...(tokens ? { tokens, answer: null } : {}) };
-  }
+  const ofSet = (number) => ({ rows: model.rows, columns: model.columns, number, ...model.puzzles[number] });
 
+  // A typed board; of a set, it has the constraints of puzzle `number`, and its answer only with the same clues.
   function read(text, number = question?.number ?? 0) {
-    const typed = family.read(text, model);
-    return model.puzzles?.[number] ? ofSet(number, typed.tokens.every((token, i) => token === model.puzzles[number].tokens[i]) ? null : typed.tokens) : typed;
+    const typed = family.read(text, model), one = model.puzzles?.[number];
+    if (!one) return typed;
+    const same = typed.tokens.every((token, i) => token === one.tokens[i]);
+    return same ? ofSet(number) : { ...ofSet(number), tokens: typed.tokens, answer: null };
   }
 
   function setQuestion(next) {
