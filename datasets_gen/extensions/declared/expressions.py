@@ -66,13 +66,13 @@ class Unseen(NamedTuple):
 
 
 class Connected(NamedTuple):
-    """The cells whose constraint holds are connected; networks do not see it."""
+    """The cells whose constraint holds are connected; networks see which cells are adjacent."""
 
     mask: Any  # a constraint over each cell, in the shape of a grid
 
 
 class OneLoop(NamedTuple):
-    """The edges whose constraint holds form one closed loop; networks do not see it.
+    """The edges whose constraint holds form one closed loop; networks see that each point has two of them or none.
 
     Every second row and column of the board has points; the cell between two points is their edge.
     """
@@ -124,7 +124,7 @@ def _whole(constraint: Connected | OneLoop, cells: Mapping[str, int]) -> Instanc
     marks = [_ordered(_tree(board[place], cells)) for place in places]
     if any(mark.rule != marks[0].rule or len(mark.cells) != 1 for mark in marks):
         raise DatasetError(f"{name}: mark every cell by the same constraint on this cell, as in {name}(x == 1)")
-    return Instance([name, [*shape], marks[0].rule], tuple(m.cells[0] for m in marks), (), len(marks), seen=False)
+    return Instance([name, [*shape], marks[0].rule], tuple(m.cells[0] for m in marks), (), len(marks))
 
 
 def _ordered(tree: Any, seen: bool = True) -> Instance:

@@ -3,7 +3,8 @@
 A comparison of sums becomes one linear constraint. Another constraint on two cells becomes one for each value of each
 cell: at most one of this value and of the other cell's conflicting values. A product becomes a sum of exponents for
 each prime. The runs of a line get hidden booleans for the cell where each begins. All others are transformed by CPMpy
-for pseudo-Boolean solvers, with its hidden booleans. If each cell has one value, form and constraint are equivalent.
+for pseudo-Boolean solvers, with its hidden booleans. If each cell has one value, form and constraint are equivalent; the
+exceptions are `connected` and `one_loop`, whose forms state only what holds at each cell or point (`_nearby`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from datasets_gen.extensions.declared.rules import Rule, amount, constraint, cp, evaluate
+from datasets_gen.extensions.declared import graphs
+from datasets_gen.extensions.declared.rules import GRAPHS, Rule, amount, constraint, cp, evaluate
 
 DIFFERENT = ["alldifferent", "x"]
 ANY = 2**31  # a bound that no sum reaches
@@ -54,6 +56,8 @@ def _linear_form(text: str, size: int, numbers: tuple[int, ...], values: tuple[i
         return (compared,)
     if rule == ["runs"]:
         return _runs(numbers, size, values)
+    if rule[0] in GRAPHS:
+        return _nearby(*rule, size, values)
     if size == 2:
         return _clashes(rule, numbers, values)
     if (exponents := _product(rule, numbers, values, size)) is not None:
@@ -173,6 +177,24 @@ def _runs(lengths: tuple[int, ...], size: int, values: tuple[int, ...]) -> tuple
             for cell in range(earliest + late, earliest + late + length):
                 covered[cell][at] = -1
     return (*sums, *(_sum(terms, 0, 0) for terms in covered))
+
+
+def _nearby(name: str, shape: graphs.Shape, mark: Rule, size: int, values: tuple[int, ...]) -> tuple[Sum, ...]:
+    """Return what a constraint over a whole board states of each node; networks learn the rest from the adjacency.
+
+    one_loop: the number of marked edges at a point is twice a hidden boolean. connected: the marked neighbours of a
+    cell less the cell itself are at least −1, which always holds.
+    """
+    marks = np.flatnonzero(evaluate(mark, np.array(values)[:, None], np.empty((len(values), 0), np.int64))).tolist()
+    sums = []
+    for node in range(shape[0] * shape[1]):
+        around = [cell for a, _, cell in graphs.arcs_of(name, shape) if a == node]
+        terms = {(cell, v): 1 for cell in around for v in marks}
+        if name == "one_loop":
+            sums.append(_sum({**terms, (size + node, 0): -2}, 0, 0))
+        else:
+            sums.append(_sum({**terms, **{(node, v): -1 for v in marks}}, -1, ANY))
+    return tuple(sums)
 
 
 def _contradiction(values: tuple[int, ...]) -> Sum:
