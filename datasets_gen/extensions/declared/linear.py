@@ -3,8 +3,8 @@
 A comparison of sums becomes one linear constraint. Another constraint on two cells becomes one for each value of each
 cell: at most one of this value and of the other cell's conflicting values. A product becomes a sum of exponents for
 each prime. The runs of a line get hidden booleans for the cell where each begins. All others are transformed by CPMpy
-for pseudo-Boolean solvers, with its hidden booleans. If each cell has one value, form and constraint are equivalent; the
-exceptions are `connected` and `one_loop`, whose forms state only what holds at each cell or point (`_nearby`).
+for pseudo-Boolean solvers, with its hidden booleans. If each cell has one value, form and constraint are equivalent.
+Exceptions: the forms of `connected` and `one_loop` state only what holds at each cell or point (`_nearby`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _linear_form(text: str, size: int, numbers: tuple[int, ...], values: tuple[i
     if rule == ["runs"]:
         return _runs(numbers, size, values)
     if rule[0] in GRAPHS:
-        return _nearby(*rule, size, values)
+        return _nearby(rule, size, values)
     if size == 2:
         return _clashes(rule, numbers, values)
     if (exponents := _product(rule, numbers, values, size)) is not None:
@@ -179,12 +179,13 @@ def _runs(lengths: tuple[int, ...], size: int, values: tuple[int, ...]) -> tuple
     return (*sums, *(_sum(terms, 0, 0) for terms in covered))
 
 
-def _nearby(name: str, shape: graphs.Shape, mark: Rule, size: int, values: tuple[int, ...]) -> tuple[Sum, ...]:
+def _nearby(rule: Rule, size: int, values: tuple[int, ...]) -> tuple[Sum, ...]:
     """Return what a constraint over a whole board states of each node; networks learn the rest from the adjacency.
 
     one_loop: the number of marked edges at a point is twice a hidden boolean. connected: the marked neighbours of a
     cell less the cell itself are at least −1, which always holds.
     """
+    name, shape, mark = rule
     marks = np.flatnonzero(evaluate(mark, np.array(values)[:, None], np.empty((len(values), 0), np.int64))).tolist()
     sums = []
     for node in range(shape[0] * shape[1]):

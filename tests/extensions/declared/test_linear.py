@@ -82,12 +82,10 @@ RULES: list[tuple[Rule, int, tuple[int, ...], tuple[int, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "size", "numbers", "values"), RULES, ids=lambda each: str(each)[:30])
-def test_the_linear_form_has_the_solutions_of_the_rule(rule, size, numbers, values):
-    sums = linear_form(rule, size, numbers, values)
+def solutions(sums, every, values):
+    """Which grids (K^n, n) satisfy the sums with some values of the hidden booleans."""
+    size = every.shape[1]
     hidden = max((max(each.places) for each in sums), default=0) + 1 - size
-    every = np.array([*itertools.product(values, repeat=size)])  # (K^n, n)
-    fits = evaluate(rule, every, np.tile(np.array(numbers, np.int64), (len(every), 1)))
     booleans = (every[..., None] == np.array(values)).transpose(1, 2, 0)[..., None]  # (n, K, K^n, 1)
     beyond = np.array([*itertools.product((0, 1), repeat=max(hidden, 0))], bool).T  # (h, 2^h)
     linear = np.ones((len(every), beyond.shape[1] if hidden > 0 else 1), bool)
@@ -95,7 +93,34 @@ def test_the_linear_form_has_the_solutions_of_the_rule(rule, size, numbers, valu
         terms = zip(places, which, weights, strict=True)
         total = sum(w * (booleans[p, v] if p < size else beyond[None, p - size]) for p, v, w in terms)
         linear &= (low <= total) & (total <= high)
-    assert (linear.any(1) == fits).all()
+    return linear.any(1)
+
+
+@pytest.mark.parametrize(("rule", "size", "numbers", "values"), RULES, ids=lambda each: str(each)[:30])
+def test_the_linear_form_has_the_solutions_of_the_rule(rule, size, numbers, values):
+    every = np.array([*itertools.product(values, repeat=size)])  # (K^n, n)
+    fits = evaluate(rule, every, np.tile(np.array(numbers, np.int64), (len(every), 1)))
+    assert (solutions(linear_form(rule, size, numbers, values), every, values) == fits).all()
+
+
+def test_networks_see_which_cells_of_a_connected_area_are_adjacent():
+    values = (0, 1, 2)
+    sums = linear_form(["connected", [2, 3], [">", "x0", 0]], 6, (), values)
+    assert solutions(sums, np.array([*itertools.product(values, repeat=6)]), values).all()
+    corner = sums[0]  # its two neighbours less the cell itself, each with the values 1 and 2
+    assert [*zip(corner.places, corner.values, corner.weights, strict=True)] == [
+        (0, 1, -1), (0, 2, -1), (1, 1, 1), (1, 2, 1), (3, 1, 1), (3, 2, 1)
+    ]  # fmt: skip
+    assert [len({*each.places}) for each in sums] == [3, 4, 3, 3, 4, 3]
+
+
+def test_networks_see_that_a_point_of_a_loop_has_two_edges_or_none():
+    ends = [(0, 1), (1, 2), (0, 3), (1, 4), (2, 5), (3, 4), (4, 5)]  # of 2×3 points, line by line
+    every = np.array([*itertools.product((0, 1), repeat=7)])
+    touches = np.array([[at in pair for pair in ends] for at in range(6)])  # (6, 7)
+    degrees = every @ touches.T
+    sums = linear_form(["one_loop", [2, 3], ["==", "x0", 1]], 7, (), (0, 1))
+    assert (solutions(sums, every, (0, 1)) == np.isin(degrees, (0, 2)).all(1)).all()
 
 
 @torch.no_grad()
