@@ -24,6 +24,8 @@ PAGES: dict[str, tuple[int, Changes]] = {  # training puzzles, and what `declare
     "sudoku-diagonal": (2500, {"training.steps": 1800}),
     "sudoku-jigsaw": (2500, {"training.steps": 2200}),
     "latin-10": (2500, {"training.steps": 900}),
+    "hitori": (2500, {}),
+    "slitherlink": (2500, {"training.steps": 8000}),
     "sudoku-16": (
         1000,  # its groups are all constraints; `linear` would have 4,096 booleans and more
         {
@@ -87,7 +89,7 @@ def about(name: str) -> str:
 
 
 RANDOM = ["random-values", "random-binary", "random-walls", "random-mixed"]
-ANY = [*(name for name in PAGES if name != "sudoku-16"), *RANDOM]
+ANY = [*(name for name in PAGES if name not in ("hitori", "slitherlink", "sudoku-16")), *RANDOM]
 
 
 def any_puzzle() -> Config:
