@@ -296,7 +296,7 @@ def read_metadata(directory: Path | str, split: str) -> Metadata:
 
 def check_alike(directory: Path | str, splits: Mapping[str, Metadata], fields: Sequence[str] = SHARED) -> None:
     """Raise DatasetError if splits differ in one of `fields`."""
-    first, *_ = splits
+    first = next(iter(splits), "")
     for name, metadata in splits.items():
         for field in fields:
             ours, theirs = getattr(metadata, field), getattr(splits[first], field)

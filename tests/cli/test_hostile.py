@@ -38,6 +38,7 @@ WORDS = [
     (begin("init_from=\x1b[31m"), r"init_from=\x1b[31m holds control characters"),
     (begin("data.marks=true"), "holds no mazes; type data.marks=false"),
     ("train sudoku-4x4 data=set,", "data=set, names an empty folder; type data=DIR"),
+    ("train sudoku-4x4 data=half", "half has no split 'train'; splits with a dataset.json: none"),
     ("train run=half data=other --resume", "other is not the set that half was started with"),
     ("train run=set --resume", "no run at set"),
     ("evaluate half evaluation.split=validation", "has no split 'validation'; splits with a dataset.json: train, test"),

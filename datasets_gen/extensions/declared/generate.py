@@ -152,8 +152,8 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made:
             raise DatasetError(f"{puzzle.name}: the answer violates {violated}")
     if black.any() and not (puzzle.black and {*np.flatnonzero(black).tolist()} <= givens.keys()):
         raise DatasetError(f"{puzzle.name}: black cells need clues in `shown`, and the class needs `black`")
-    optional = [index for index, (_, others) in enumerate(clues) if others]
-    asked = [each for index in optional for each in clues[index][1]]
+    optional = [index for index, (_, others) in enumerate(clues) for _ in others]  # one for each part of a clue
+    asked = [each for _, others in clues for each in others]
     solver = puzzle.solver_of(givens, [*puzzle.always_instances, *instances], absent, asked)
 
     def show(kept: Iterable[int]) -> None:

@@ -246,6 +246,14 @@ def test_a_file_of_ones_own_makes_a_set_that_says_how(tmp_path, capsys):
     assert "note: networks do not see" not in capsys.readouterr().err  # a rule of all, and no clue
 
 
+def test_an_optional_clue_may_be_several_constraints(tmp_path):
+    sums = "[x[0, i] + x[0, i + 1] == int(answer[0, i : i + 2].sum()) for i in (0, 1)]"
+    path, out = own_file(tmp_path, SHOWN=f"optional=[{sums}]"), tmp_path / "set"
+    assert main([path, "--train", "2", "--test", "1", "--output-dir", str(out)]) == 0
+    assert (read_split(out, "train")[1].relations[:, :, 0] > 0).sum(1).tolist() == [2, 2]
+    assert main(["verify", str(out)]) == 0
+
+
 def test_a_clue_that_networks_do_not_read_is_told(tmp_path, capsys):
     clue = "unseen(x[0, 0] + x[0, 1] == int(answer[0, :2].sum()))"
     path = own_file(tmp_path, SHOWN=f"shown=[{clue}], optional=[x[0, 0] == answer[0, 0]]")
