@@ -79,12 +79,12 @@ def distinct(
     """
     seen: set[Any] = set()
     by_split: dict[str, list[Result]] = {}
-    for split in (split for split in ORDER if counts.get(split)):
-        chosen = by_split.setdefault(split, [])
-        count = share(counts[split])
-        misses = 0
-        chunks = map(partial(Chunk, kind, seed, ORDER.index(split)), itertools.count())
-        with Progress(total=count, desc=f"{split}: {what}", unit="puzzle") as bar:
+    with Progress(total=sum(map(share, counts.values())), desc=what, unit="puzzle") as bar:
+        for split in (split for split in ORDER if counts.get(split)):
+            chosen = by_split.setdefault(split, [])
+            count = share(counts[split])
+            misses = 0
+            chunks = map(partial(Chunk, kind, seed, ORDER.index(split)), itertools.count())
             for results in ordered_map(make, chunks, processes, alone):
                 before = len(chosen)
                 for signature, item in results:

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
             print(f"{name}: {puzzle.rules}")
         _check_leaks(puzzle, {name: split for name, (_, split) in splits.items()})
         if len(splits) > 1:
-            print(f"no puzzle is in two splits under the puzzle's symmetries: {', '.join(splits)}")
+            print(f"no puzzle is in two splits: {', '.join(splits)}")
             for line in puzzle.notes({name: split.labels for name, (_, split) in splits.items()}):
                 print(f"note: {line}", file=sys.stderr)
     print(f"{directory}: no fault found")

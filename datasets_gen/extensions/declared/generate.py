@@ -66,6 +66,8 @@ def refuse_faults(page: type[Declared], name: str) -> None:
     if page.name in FAMILIES:
         raise DatasetError(f"{name}: name = {page.name!r} belongs to a puzzle of the package; choose another")
     if wrong := page().wrong:
+        if callable(getattr(page, wrong)):
+            raise DatasetError(f"{name}: {wrong} is an attribute of Declared; give your method another name")
         raise DatasetError(
             f"{name}: {wrong} = {getattr(page, wrong)!r}; a shape is (rows, columns), values are a text with a "
             f"different character for each, no space and none of .{page.reserved}, and `black` has as many"

@@ -12,7 +12,7 @@ import numpy as np
 
 from datasets_gen.extensions.declared import shapes
 from datasets_gen.extensions.declared.expressions import Instance, instances
-from datasets_gen.extensions.declared.relations import IN_GROUPS, holds, listed, rows, signature
+from datasets_gen.extensions.declared.relations import IN_GROUPS, answer_signature, holds, listed, rows, signature
 from datasets_gen.extensions.declared.rules import GRAPHS, check, constraint, cp, evaluate, named
 from datasets_gen.extensions.declared.solver import NoPuzzle, Solver
 from datasets_gen.extensions.declared.user_code import file_of, note, user_code
@@ -380,14 +380,14 @@ class Declared(Puzzle):
         return np.array(hashes, np.uint64)
 
     def notes(self, labels: Mapping[str, np.ndarray]) -> list[str]:
-        """Return a note for each split with answers that also occur in train, up to a renaming of the values."""
+        """Return a note for each split with answers that occur in train, up to rotation, reflection and renaming."""
         renamed = self.open_tokens if self.interchangeable else ()
-        keys = {name: [signature(each, (), renamed) for each in answers] for name, answers in labels.items()}
-        train, renaming = {*keys.pop("train", ())}, " up to a renaming of the values" if renamed else ""
+        keys = {name: [answer_signature(each, self.grid, renamed) for each in some] for name, some in labels.items()}
+        train, renaming = {*keys.pop("train", ())}, ", renaming of the values" if renamed else ""
         repeated = {name: sum(key in train for key in hashes) for name, hashes in keys.items()}
         return [
             f"{count:,} of {len(keys[name]):,} answers of {name} are also answers of train, which has {len(train):,} "
-            f"different ones{renaming}"
+            f"different ones up to rotation, reflection{renaming}"
             for name, count in repeated.items()
             if count
         ]

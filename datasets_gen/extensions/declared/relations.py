@@ -162,3 +162,10 @@ def signature(question: np.ndarray, instances: Iterable[Any], renamed: Sequence[
     tokens = [order.get(token, token) for token in question.tolist()]
     text = repr((tokens, sorted(instances))).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+def answer_signature(answer: np.ndarray, grid: tuple[int, int], renamed: Sequence[int]) -> int:
+    """Return a hash of an answer (S,) that rotations and reflections of the board and renamed tokens do not change."""
+    board = answer.reshape(grid)
+    turns = [np.rot90(side, k) for side in (board, board.T) for k in range(4)]
+    return min(signature(turn.ravel(), (), renamed) for turn in turns if turn.shape == board.shape)
