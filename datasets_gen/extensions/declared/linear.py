@@ -187,9 +187,9 @@ def _nearby(rule: Rule, size: int, values: tuple[int, ...]) -> tuple[Sum, ...]:
     """
     name, shape, mark = rule
     marks = np.flatnonzero(evaluate(mark, np.array(values)[:, None], np.empty((len(values), 0), np.int64))).tolist()
-    sums = []
+    sums, arcs = [], graphs.arcs_of(name, shape)
     for node in range(shape[0] * shape[1]):
-        around = [cell for a, _, cell in graphs.arcs_of(name, shape) if a == node]
+        around = [cell for a, _, cell in arcs if a == node]
         terms = {(cell, v): 1 for cell in around for v in marks}
         if name == "one_loop":
             sums.append(_sum({**terms, (size + node, 0): -2}, 0, 0))
