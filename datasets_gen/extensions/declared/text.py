@@ -153,7 +153,7 @@ class WithEdges(Declared):
 
     def typed(self, text: str) -> Typed:
         """Parse a graph; its nodes are 0 to the largest number in the text."""
-        x, constraints, largest = self.cells.flat, [], -1
+        x, constraints, parts = self.cells.flat, [], list[tuple[tuple[int, ...], str]]()
         for word in text.split():
             node, edge = re.fullmatch("([0-9]{1,9})=(.)", word), re.fullmatch("([0-9]{1,9})-([0-9]{1,9})", word)
             ends = sorted(int(end) for end in (node.groups()[:1] if node else edge.groups() if edge else ()))
@@ -161,13 +161,14 @@ class WithEdges(Declared):
             if not ends or len({*ends}) < len(ends) or max(ends) >= self.seq_len or colour not in self.characters[1:]:
                 wanted = f"type NODE={'|'.join(self.values)} or NODE-NODE, nodes from 0 to {self.seq_len - 1}"
                 raise DatasetError(f"{word!r}: {wanted}")
-            largest = max(largest, *ends)
+            parts.append((tuple(ends), colour))
             if edge:
                 constraints.append(x[ends[0]] != x[ends[1]])
             elif colour != ".":
                 constraints.append(x[ends[0]] == self.lowest + self.values.index(colour))
-        if largest < 0 or len({*text.split()}) < len(text.split()):
+        if not parts or len({*parts}) < len(parts):
             raise DatasetError("the text has no nodes, or a word twice; type NODE=. and NODE-NODE")
+        largest = max(max(ends) for ends, _ in parts)
         return self.of_constraints(constraints, np.arange(self.seq_len) > largest)
 
 
