@@ -332,7 +332,7 @@ class Declared(Puzzle):
                 clues = "".join(f" {number}" for number in numbers)
                 name, where = relation.name.removesuffix(IN_GROUPS), ", ".join(map(self.place, cells))
                 if relation.rule[0] in GRAPHS:
-                    return f"{name.removeprefix('unseen_')} is violated"
+                    return f"{name} is violated"
                 return f"{name}{clues} is violated by {held} at {where}"
         return None
 
@@ -383,11 +383,12 @@ class Declared(Puzzle):
         """Return a note for each split with answers that occur in train, up to rotation, reflection and renaming."""
         renamed = self.open_tokens if self.interchangeable else ()
         keys = {name: [answer_signature(each, self.grid, renamed) for each in some] for name, some in labels.items()}
-        train, renaming = {*keys.pop("train", ())}, ", renaming of the values" if renamed else ""
+        moves = [*["rotation", "reflection"] * (self.grid[0] > 1), *["renaming of the values"] * bool(renamed)]
+        train, alike = {*keys.pop("train", ())}, f" up to {', '.join(moves)}" if moves else ""
         repeated = {name: sum(key in train for key in hashes) for name, hashes in keys.items()}
         return [
             f"{count:,} of {len(keys[name]):,} answers of {name} are also answers of train, which has {len(train):,} "
-            f"different ones up to rotation, reflection{renaming}"
+            f"different ones{alike}"
             for name, count in repeated.items()
             if count
         ]
