@@ -140,5 +140,6 @@ class GridSymmetry:
     keeps_label: bool = True
 
     def distinct(self, restarts: int) -> int:
-        """Return how many of `restarts` get a different puzzle: a square has eight symmetries, others are many."""
-        return min(restarts, TURNS) if self.turns else restarts
+        """Return how many of `restarts` get a different puzzle: eight if a square is only flipped and turned."""
+        first, last = self.relabel
+        return min(restarts, TURNS) if self.turns and first == last else restarts

@@ -1,5 +1,7 @@
 """What is drawn, how often, and that a symmetry keeps a puzzle a puzzle."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -67,6 +69,8 @@ def test_a_square_has_eight_turns():
     _, counts = drawn.unique(dim=0, return_counts=True)
     assert len(counts) == 8
     assert (counts - 1000).abs().max() < 5 * (8000 * (1 / 8) * (7 / 8)) ** 0.5
+    assert symmetry.distinct(100) == 8
+    assert replace(symmetry, relabel=(2, 7)).distinct(100) == 100  # other names, other puzzles
 
 
 def test_relabelling_is_uniform_over_permutations():
