@@ -56,10 +56,10 @@ class Structure(BaseModel):
     outside: int | None = Field(None, description="token of cells outside the grid")
 
     @model_serializer(mode="wrap")
-    def _without_new_fields(self, serialized: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit fields that most sets lack, so that files and fingerprints equal those of older versions."""
-        new = ("relations", "values", "lowest")
-        return {key: value for key, value in serialized(self).items() if value or value == 0 or key not in new}
+    def _without_rare_fields(self, serialized: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Omit fields that most sets lack."""
+        rare = ("relations", "values", "lowest")
+        return {key: value for key, value in serialized(self).items() if value or value == 0 or key not in rare}
 
     @property
     def alphabet(self) -> tuple[int, ...]:

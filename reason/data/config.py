@@ -33,12 +33,10 @@ class DataConfig(BaseConfig):
         0, ge=0, description="puzzles with digits: show up to this many answer cells in half of the drawn puzzles"
     )
 
-    @field_validator("generate", mode="before")
+    @field_validator("generate")
     @classmethod
-    def _options(cls, given: Any) -> Any:
-        """Drop options that are not set; earlier versions record every option, or a text."""
-        if not isinstance(given, dict):
-            return {}
+    def _options(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Drop options that are not set."""
         options = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
         return {
             key: value for key, value in options.items()

@@ -211,9 +211,8 @@ class LayoutModel(Mapped):
             return False
         for layout in () if c.set_agnostic else self.layouts:
             if (same := layout.shape).seq_len == shape.seq_len:
-                # Only mixers that accept any set read `lowest`, and sets of earlier versions do not have it.
-                there, here = (each.structure.model_dump(exclude={"lowest"}) for each in (same, shape))
-                return same.vocab_size == shape.vocab_size and (there == here or not c.structured)
+                alike = same.structure == shape.structure or not c.structured
+                return alike and same.vocab_size == shape.vocab_size
         same_weights = c.embeddings(shape) == c.embeddings(built) and group_names(c, shape) == group_names(c, built)
         return c.size_free and same_weights and c.missing_structure(shape) is None
 

@@ -82,13 +82,14 @@ def test_a_preset_of_the_papers_takes_the_published_files_where_they_are(here):
 
 
 def test_options_of_a_generator_are_settings():
-    """One value holds for every set, a list has one for each; a config of an earlier version has a text there."""
+    """One value holds for every set, a list has one for each; a text is refused."""
     config = override(preset("maze-any").config(), {"data.generate.train": "1000", "data.generate.size": "[7,9,11]"})
     assert [shlex.join(words) for words in config.data.commands] == [
         f"maze --size {size} --min-path {path} --train 1000 --validation 200 --test 500 --seed 0"
         for size, path in ((7, 4), (9, 12), (11, 34))
     ]
-    assert validated(Config().model_dump() | {"data": {"generate": "sudoku --size 4"}}).data.commands == []
+    with pytest.raises(ConfigError, match=r"data\.generate=sudoku --size 4: input should be a valid dictionary"):
+        validated(Config().model_dump() | {"data": {"generate": "sudoku --size 4"}})
 
 
 EMBEDDED = ["model.mixer=attention", "model.positions=rotary", "model.num_heads=2", "model.puzzle_emb_len=1"]
