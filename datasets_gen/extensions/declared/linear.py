@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets_gen.extensions.declared import graphs
-from datasets_gen.extensions.declared.rules import GRAPHS, Rule, amount, constraint, cp, evaluate
+from datasets_gen.extensions.declared.rules import DIFFERENT, GRAPHS, Rule, amount, constraint, cp, evaluate
 
-DIFFERENT = ["alldifferent", "x"]
 ANY = 2**31  # a bound that no sum reaches
 
 

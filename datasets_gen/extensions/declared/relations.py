@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from datasets_gen.extensions.declared.expressions import Instance
-from datasets_gen.extensions.declared.rules import evaluate, named
+from datasets_gen.extensions.declared.rules import DIFFERENT, evaluate, named
 from datasets_gen.layout import DatasetError
 from datasets_gen.structure import MOST, Relation, Structure
 
-DIFFERENT = ["alldifferent", "x"]
 IN_GROUPS = "_in_groups"  # ends the name of a relation that networks read as groups
 
 

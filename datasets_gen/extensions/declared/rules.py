@@ -23,6 +23,7 @@ from datasets_gen.extensions.declared import graphs
 from datasets_gen.layout import DatasetError
 
 Rule = Any  # a nested list
+DIFFERENT = ["alldifferent", "x"]
 GRAPHS = ("connected", "one_loop")
 WORDS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge", "-": "minus", "*": "times", "->": "then"}
 MIRRORED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -79,28 +80,21 @@ def evaluate(rule: Rule, values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Return (...) bool: whether a rule holds for cell values (..., k) and clue numbers (..., C), -1 for none."""
     if rule == ["runs"]:
         return _has_runs(values, numbers)
-
-    def symmetric(name: str, parts: list[Any]) -> Any:
-        return SYMMETRIC[name][0](np.stack(np.broadcast_arrays(*parts), -1))
-
     if rule[0] in GRAPHS:
         name, shape, part = rule
-        return graphs.holds(
-            name, shape, np.broadcast_to(_applied(part, [values], None, symmetric, np.isin), values.shape)
-        )
-    cells = [values[..., place] for place in range(values.shape[-1])]
+        return graphs.holds(name, shape, np.broadcast_to(amount(part, values[..., None]), values.shape))
     number = numbers[..., 0] if numbers.shape[-1] else None
-    return np.broadcast_to(_applied(rule, cells, number, symmetric, np.isin), values.shape[:-1])
+    return np.broadcast_to(amount(rule, values, number), values.shape[:-1])
 
 
-def amount(part: Rule, values: np.ndarray) -> np.ndarray:
-    """Return the value (...) of a part, such as a sum, over cells (..., k)."""
-    cells = [values[..., place] for place in range(values.shape[-1])]
+def amount(part: Rule, values: np.ndarray, number: np.ndarray | None = None) -> np.ndarray:
+    """Return the value (...) of a rule or of a part, such as a sum, over cells (..., k) and a clue number (...)."""
 
     def symmetric(name: str, parts: list[Any]) -> Any:
         return SYMMETRIC[name][0](np.stack(np.broadcast_arrays(*parts), -1))
 
-    return np.asarray(_applied(part, cells, None, symmetric, np.isin))
+    cells = [values[..., place] for place in range(values.shape[-1])]
+    return np.asarray(_applied(part, cells, number, symmetric, np.isin))
 
 
 def constraint(rule: Rule, cells: list[Any], numbers: tuple[int, ...]) -> Any:

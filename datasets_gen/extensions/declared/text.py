@@ -53,18 +53,17 @@ class WithSigns(Declared):
         if [len(line) for line in lines] != [2 * columns - 1] * (2 * rows - 1):
             raise DatasetError(f"type {2 * rows - 1} lines of at most {2 * columns - 1} characters, as `show` prints")
         board, signs = np.array([list(line) for line in lines]), []
-        for row, column in np.argwhere(np.isin(board, list(self.reserved))).tolist():
-            sign, first = board[row, column], row // 2 * columns + column // 2
-            if (row % 2, column % 2) != ((0, 1) if sign in "<>" else (1, 0)):
-                raise DatasetError(f"{sign} in line {row + 1}, column {column + 1} is not between two cells")
-            one, other = x[first], x[first + (1 if sign in "<>" else columns)]
+        fitting = ("", "<>"), ("^v", "")  # by line and column
+        for (row, column), sign in np.ndenumerate(board):
+            if sign.isspace() or not (row % 2 or column % 2):  # no sign, or a cell
+                continue
+            if sign not in fitting[row % 2][column % 2]:
+                where = f"line {row + 1}, column {column + 1}"
+                raise DatasetError(f"{sign} in {where} is not between two cells, as < > in a row and ^ v in a column")
+            first = row // 2 * columns + column // 2
+            one, other = x[first], x[first + (columns if row % 2 else 1)]
             signs.append(one < other if sign in "<^" else other < one)
-            board[row, column] = " "
-        cells = "\n".join(map("".join, board[::2, ::2]))
-        board[::2, ::2] = " "
-        if strange := "".join(board.ravel()).strip():
-            raise DatasetError(f"{strange[0]!r} is in the place of a sign or a space")
-        return self.of_board(cells, signs)
+        return self.of_board("\n".join(map("".join, board[::2, ::2])), signs)
 
 
 class WithCages(Declared):
