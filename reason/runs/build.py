@@ -13,14 +13,16 @@ from datasets_gen.typed import quoted
 from reason.config.describe import has_mark, keys_of
 from reason.config.overrides import Changes, as_typed, changes_between, derive, read_config
 from reason.config.schema import Config
-from reason.data import TrainingSets
+from reason.data import Sampler, TrainingSets
 from reason.errors import ConfigError
 from reason.evaluation.monitor import SplitMonitor
+from reason.losses.balance import AlgGradNorm
 from reason.models import build_model
 from reason.models.base import Reasoner
 from reason.models.layout import accepted
 from reason.models.mixing import group_names
-from reason.plugins import missing_import
+from reason.plugins import extension, missing_import
+from reason.rollout import first_carry
 from reason.runs.directory import (
     change_config,
     chosen_checkpoint,
@@ -43,13 +45,16 @@ from reason.runs.sets import (
     with_published,
 )
 from reason.settings.base import Mark
+from reason.training.accelerate import accelerate, compile_networks
 from reason.training.auto import choices, resolve
 from reason.training.checkpoint import checkpoints, load_fitting, load_weights, readable, saved_state, step_of
 from reason.training.device import float32_by_onednn, pick_device
+from reason.training.ema import Ema
 from reason.training.generators import seed_this_process, seeds
-from reason.training.log import read_metrics
+from reason.training.log import Meters, read_metrics
 from reason.training.loop import Trainer
-from reason.training.precision import dtypes
+from reason.training.optim import Optimizers
+from reason.training.precision import LossScaling, dtypes
 from reason.training.state import restore
 from reason.training.warm_start import BEGINNINGS, moved
 from reason.training.world import World, device_of_process, joined
@@ -133,8 +138,8 @@ def _newest(run: Path, world: World) -> Path | None:
 
 
 def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | None = None) -> Trainer:
-    """Check the config against the data sets and the hardware, resolve every `auto`, return a Trainer at step 0."""
-    world = world or World()
+    """Check the config against the data sets and the hardware, resolve every `auto`, and build a Trainer at step 0."""
+    world, device = world or World(), data.device
     float32_by_onednn()
     batch_size, shapes = config.training.batch_size, [part.shape for part in data.parts]
     if batch_size % world.size:
@@ -148,7 +153,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
             f"data.hints={config.data.hints} fills cells in, and {data.directory} declares no symbols to fill in; "
             "type data.hints=0"
         )
-    config, reasons = resolve(config, shapes, data.device)
+    config, reasons = resolve(config, shapes, device)
     config = derive(config, json.loads(world.tell(json.dumps(choices(config)))))  # processors may differ
     model, lines = _initial_model(config, run, data)
     seed_this_process(config.seed, world)
@@ -159,8 +164,35 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
             "type evaluation.checkpoint=newest"
         )
     rows, steps = batch_size // world.size, config.rollout.trained_steps
-    monitor = SplitMonitor(watched, config.training.monitor.puzzles, steps, rows, world) if watched else None
-    return Trainer(config, run, model, data, monitor, world, [*reasons, *lines])
+    model.to(device)
+    accelerate(model, config.model, dtypes(config.training.precision, device), device)
+    if config.training.compile != "none":
+        compile_networks(model)
+    copies = torch.zeros(rows, dtype=torch.int64, device=device)  # of example 0: the first step replaces halted rows
+    scaling = LossScaling(device, model.products or model.dtype)
+    trainer = Trainer(
+        config=config,
+        run=run,
+        data=data,
+        device=device,
+        world=world,
+        model=model,
+        monitor=SplitMonitor(watched, config.training.monitor.puzzles, steps, rows, world) if watched else None,
+        reasons=[*reasons, *lines],
+        samplers=[
+            Sampler(part, batch_size, seeds(config.seed)[1] + number, config.data.augment, config.data.hints)
+            for number, part in enumerate(data.parts)
+        ],
+        carries=[first_carry(model, part.take(copies), config.rollout) for part in data.parts],
+        scaling=scaling,
+        optimizers=Optimizers(model, config.optimizer, scaling),
+        ema=None if config.ema.decay is None else Ema(model),
+        balancer=AlgGradNorm(config, device) if config.balance.kind == "alg-grad-norm" else None,
+        meters=Meters(device, world),
+    )
+    if config.training.compile == "graph":
+        trainer.run_step = extension("graph", "capture").Captured(trainer)  # type: ignore[method-assign]
+    return trainer
 
 
 def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reasoner, list[str]]:

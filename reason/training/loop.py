@@ -1,17 +1,18 @@
 """The training loop: a config, a model and puzzle sets become a trained run.
 
-    once             `Trainer`: optimizer, average, balancer, and for each set a stream of puzzles and a carry of rows
+    once             `reason.runs.build`: checks, choices, and the parts that the fields of `Trainer` name
     every step       `optimizer_step`: N_grad times `supervision_step`, then one update with the mean of the gradients
     every few steps  `train`: a log line, a validation, a checkpoint, until the last step, a limit or a signal
 
-`reason.runs.build` first checks the sets and resolves `auto`. `reason.training.state` defines a checkpoint's content.
+`reason.training.state` defines a checkpoint's content.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,17 +27,14 @@ from reason.losses import evaluate_terms, weighted_sum
 from reason.losses.balance import AlgGradNorm
 from reason.models.base import Batch, Reasoner
 from reason.models.mapped import with_maps
-from reason.plugins import extension
-from reason.rollout import first_carry, supervise
+from reason.rollout import Carry, supervise
 from reason.training import state
-from reason.training.accelerate import accelerate, compile_networks
 from reason.training.ema import Ema
-from reason.training.generators import seeds
 from reason.training.interrupt import Outcome, StopRequest
 from reason.training.log import Meters, log_line, open_log
 from reason.training.monitor import Validation, validate
 from reason.training.optim import Optimizers, unscaled_gradient
-from reason.training.precision import LossScaling, dtypes
+from reason.training.precision import LossScaling
 from reason.training.world import World
 
 if TYPE_CHECKING:
@@ -60,63 +58,31 @@ class StepScalars(NamedTuple):
     loss_weights: Mapping[str, float | Tensor]  # of each term that is evaluated now; a balancer has its own λ
 
 
+@dataclass(eq=False)
 class Trainer:
-    """The state of a training: everything that changes while a run trains."""
+    """The state of a training: its parts, and everything that changes while a run trains."""
 
-    def __init__(
-        self,
-        config: Config,
-        run: Path,
-        model: Reasoner,
-        data: TrainingSets,
-        monitor: SplitMonitor | None = None,
-        world: World | None = None,
-        reasons: list[str] | None = None,
-    ):
-        """Start at step 0. `reasons` says how each `auto` was resolved.
-
-        All processes draw the same puzzles, and each takes its rows.
-        """
-        self.config = config
-        self.run = run
-        self.data = data
-        self.monitor = monitor
-        self.reasons = reasons or []
-        self.world = world or World()
-        self.device = data.device
-        self.model = model.to(data.device)
-        training = config.training
-        rollout = config.rollout
-        accelerate(model, config.model, dtypes(training.precision, self.device), self.device)
-        if training.compile != "none":
-            compile_networks(model)
-
-        # One stream of puzzles and one carry for each set. All rows start halted, so the first step replaces these
-        # copies of example 0.
-        _, data_seed = seeds(config.seed)
-        self.samplers = [
-            Sampler(part, training.batch_size, data_seed + number, config.data.augment, config.data.hints)
-            for number, part in enumerate(data.parts)
-        ]
-        first = torch.zeros(training.batch_size // self.world.size, dtype=torch.int64, device=self.device)
-        self.carries = [first_carry(model, part.take(first), rollout) for part in data.parts]
-
-        self.scaling = LossScaling(self.device, model.products or model.dtype)
-        self.optimizers = Optimizers(model, config.optimizer, self.scaling)
-        self.ema = None if config.ema.decay is None else Ema(model)
-        self.balancer = AlgGradNorm(config, self.device) if config.balance.kind == "alg-grad-norm" else None
-
-        self.meters = Meters(self.device, self.world)
-        self.step = 0  # optimizer steps taken
-        self.index = 0  # supervision steps taken
-        self.seconds = 0.0
-        self.best: Validation | None = None
-        self.log_position = 0  # bytes of metrics.jsonl at the newest checkpoint
-        self.saved: int | None = None  # the step of the newest checkpoint
-
-        self.run_step: Callable[[], Tensor] = self.optimizer_step
-        if training.compile == "graph":
-            self.run_step = extension("graph", "capture").Captured(self)
+    config: Config  # with every `auto` resolved
+    run: Path
+    data: TrainingSets
+    device: torch.device
+    world: World
+    model: Reasoner
+    monitor: SplitMonitor | None  # validates during training
+    reasons: list[str]  # how each `auto` was resolved
+    samplers: list[Sampler]  # one stream of puzzles for each set; all processes draw the same, and each takes its rows
+    carries: list[Carry]  # one for each set
+    scaling: LossScaling
+    optimizers: Optimizers
+    ema: Ema | None
+    balancer: AlgGradNorm | None
+    meters: Meters
+    step: int = 0  # optimizer steps taken
+    index: int = 0  # supervision steps taken
+    seconds: float = 0.0
+    best: Validation | None = None
+    log_position: int = 0  # bytes of metrics.jsonl at the newest checkpoint
+    saved: int | None = None  # the step of the newest checkpoint
 
     def optimizer_step(self, scalars: StepScalars | None = None) -> Tensor:
         """Take N_grad supervision steps, update once with the mean of their gradients, and return the gradient norm.
@@ -142,6 +108,8 @@ class Trainer:
         self.index += self.config.rollout.grad_steps
         self.step += 1
         return norm
+
+    run_step = optimizer_step  # training.compile=graph replaces it in a trainer
 
     def scalars(self) -> StepScalars:
         """Return the scalars of the next optimizer step."""
