@@ -142,21 +142,18 @@ class LossConfig(TabledConfig):
 
 def evaluate_terms(step: SupervisionStep, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:
     """Return the named terms as float32 scalars. Raises ConfigError if one is not a scalar or has no gradient."""
-    terms = {name: TERMS[name].function(step, *config.arguments(name)) for name in names}
-    for name, term in terms.items():
-        if fault := _fault(term, step):
-            raise ConfigError(f"{defined(TERMS[name].function)} returned {fault}, or type loss.weights.{name}=0")
-    return {name: term.float() for name, term in terms.items()}
+    return {name: _checked(name, TERMS[name].function(step, *config.arguments(name)), step) for name in names}
 
 
-def _fault(term: object, step: SupervisionStep) -> str | None:
+def _checked(name: str, term: object, step: SupervisionStep) -> Tensor:
     if not isinstance(term, Tensor) or term.ndim:
         got = f"a tensor of shape {tuple(term.shape)}" if isinstance(term, Tensor) else f"{term!r}"
-        return f"{got}; it must return a scalar tensor: step.row_mean(rows) of rows (B,)"
-    frozen = (not parameter.requires_grad for parameter in step.model.parameters())  # a frozen x̂ has no gradient
-    if term.requires_grad or not torch.is_grad_enabled() or any(frozen):
-        return None
-    return f"{term.item():g} without a gradient; leave out detach(), item() and argmax"
+        fault = f"{got}; it must return a scalar tensor: step.row_mean(rows) of rows (B,)"
+    elif torch.is_grad_enabled() and not term.requires_grad and all(p.requires_grad for p in step.model.parameters()):
+        fault = f"{term.item():g} without a gradient; leave out detach(), item() and argmax"  # no frozen x̂ explains it
+    else:
+        return term.float()
+    raise ConfigError(f"{defined(TERMS[name].function)} returned {fault}, or type loss.weights.{name}=0")
 
 
 def weighted_sum(terms: Mapping[str, Tensor], weights: Mapping[str, float | Tensor]) -> Tensor:
