@@ -14,10 +14,10 @@ from reason.cli.help import Parser
 from reason.config.describe import idle_lines
 from reason.config.overrides import override, parsed, read_config, split_arguments
 from reason.errors import ConfigError
-from reason.plugins import FOREIGN_COMMANDS, IMPORTED, extension, load_extensions, user_fault
+from reason.plugins import FOREIGN_COMMANDS, IMPORTED, load_extensions, user_fault
 from reason.presets import preset
 from reason.runs.build import resume, start
-from reason.runs.directory import PACKED, is_archive, newest_run
+from reason.runs.directory import folder_of, is_archive, newest_run
 from reason.training.checkpoint import readable
 from reason.training.interrupt import Outcome
 from reason.training.loop import Trainer
@@ -135,27 +135,16 @@ def _restarted(words: list[str], pairs: dict[str, str], stack: contextlib.ExitSt
 
 
 def _resumed(words: list[str], pairs: dict[str, str], stack: contextlib.ExitStack) -> Trainer:
-    run, words = _unpacked(words, pairs)
+    named, target = pairs.pop("run", None), None
+    if archive := next(filter(is_archive, words), None):
+        words, named, target = [word for word in words if word != archive], archive, named
+    if named is None:
+        named = str(newest_run())
+        print(f"no run named; taking the newest: {named}")
+    run = folder_of(named, target)
+    if is_archive(named):
+        print(f"{named} unpacked to {run}")
     config = read_config(run / "config.json")
     if words and words != [config.name]:
         raise ConfigError(f"{run} was started from preset {config.name}, not {words[0]}; leave the preset out")
     return resume(run, parsed(config, pairs), stack)
-
-
-def _unpacked(words: list[str], pairs: dict[str, str]) -> tuple[Path, list[str]]:
-    """Return the run to resume, unpacked if an archive was named, and the remaining words."""
-    archives, run = [word for word in words if is_archive(word)], pairs.pop("run", None)
-    if run is not None and is_archive(run):
-        archives, run = [*archives, run], None
-    if run is None and not archives:
-        run = str(newest_run())
-        print(f"no run named; taking the newest: {run}")
-    if len(archives) > 1:
-        raise ConfigError(f"one archive at a time, got {' '.join(archives)}")
-    if run is not None and not archives:
-        if Path(run).is_file():
-            raise ConfigError(f"{run} is a file; --resume needs a run's folder, or its archive ({PACKED})")
-        return Path(run), words
-    folder = extension("pack", "archive").unpacked(Path(archives[0]), Path(run) if run else None)
-    print(f"{archives[0]} unpacked to {folder}")
-    return folder, [word for word in words if word not in archives]

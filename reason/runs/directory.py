@@ -48,6 +48,14 @@ def is_archive(name: str | Path) -> bool:
     return str(name).endswith(PACKED)
 
 
+def folder_of(run: str | Path, target: str | None = None) -> Path:
+    """Return a run's folder; an archive is unpacked to `target`, by default to a folder of its name in runs/."""
+    if not is_archive(run):
+        return Path(run)
+    folder: Path = extension("pack", "archive").unpacked(Path(run), Path(target) if target else None)
+    return folder
+
+
 def next_run(name: str) -> Path:
     """Return the folder runs/NAME-N with the smallest N ≥ 1 above every existing one."""
     numbered = re.compile(rf"{re.escape(plain_name(name, 'name'))}-([0-9]{{1,9}})")
@@ -69,9 +77,7 @@ def locked(run: Path) -> AbstractContextManager[Any]:
 
 def run_and_config(name: Path | str) -> tuple[Path, Config]:
     """Return folder and config of a run, an archive (unpacked), or a model of the package or of the hub."""
-    run = extension("export", "hub").fetched(name) if str(name).startswith("hf:") else find_run(name)
-    if is_archive(run):
-        run = extension("pack", "archive").unpacked(run, None)
+    run = folder_of(extension("export", "hub").fetched(name) if str(name).startswith("hf:") else find_run(name))
     return run, read_config(run / "config.json")
 
 
