@@ -58,13 +58,6 @@ def extension(name: str, part: str) -> Any:
     return importlib.import_module(f"reason.extensions.{name}.{part}")
 
 
-def function_at(entry_point: str) -> Callable[[list[str]], int]:
-    """Import the module of "module:function" and return the function."""
-    module, _, name = entry_point.partition(":")
-    function: Callable[[list[str]], int] = getattr(importlib.import_module(module), name)
-    return function
-
-
 def import_file(file: Path | str) -> ModuleType:
     """Run a Python file once, so that its registrations are known. Raises ConfigError if it fails."""
     path = Path(file).resolve()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import sys
@@ -14,7 +15,7 @@ from datasets_gen.plugins import nearest
 from datasets_gen.typed import typed
 from reason.cli.help import PAGES, settings_asked, show_settings
 from reason.errors import ConfigError, Diverged, PartnerLost, has_controls, printable
-from reason.plugins import COMMANDS, Command, function_at, import_user_files, installed, load_extensions, user_fault
+from reason.plugins import COMMANDS, Command, import_user_files, installed, load_extensions, user_fault
 from reason.version import __version__
 
 USAGE = """usage: reason COMMAND …
@@ -64,7 +65,9 @@ def _run_command(arguments: list[str]) -> int:
         else:
             print(typed(PAGES[name]))
         return 0
-    return function_at(known[name].entry_point)(words)
+    module, _, function = known[name].entry_point.partition(":")
+    status: int = getattr(importlib.import_module(module), function)(words)
+    return status
 
 
 def guarded(command: Callable[[list[str]], int], arguments: list[str]) -> int:

@@ -10,11 +10,13 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from reason.errors import ConfigError
-from reason.losses.equilibrium import equilibrium_x, equilibrium_z, maps
-from reason.losses.halting import halt_loss, next_value, q_continue_loss
+from reason.losses.equilibrium import equilibrium_x, equilibrium_z
+from reason.losses.halting import halt_loss, q_continue_loss
 from reason.losses.lm import Likelihood, Reduction, lm_loss
 from reason.losses.repulsion import repulsion_x, repulsion_z
 from reason.losses.stability import rh_stable_z, rh_unstable_x
+from reason.models import FAMILIES
+from reason.models.mapped import Mapped
 from reason.plugins import defined
 from reason.rollout import SupervisionStep
 from reason.settings.base import BaseConfig, Need, TabledConfig, leaves
@@ -37,11 +39,22 @@ class Term(NamedTuple):
     convex: bool = False  # LM's weight is multiplied by 1 − λ (STARS eq. 4)
 
 
+def maps(config: Config) -> list[Need]:
+    """Return the need of maps of the state."""
+    has = issubclass(FAMILIES[config.model.kind].model, Mapped)
+    return [Need(has, "maps of the state (reason.models.mapped.Mapped)")]
+
+
+def _next_value(config: Config) -> list[Need]:
+    has = config.rollout.halting == "q-learning"
+    return [Need(has, "the readout of the next step", "rollout.halting=q-learning")]
+
+
 TERMS: dict[str, Term] = {  # add an entry to define your own term
     "lm": Term(lm_loss, "cross-entropy of the cells", weight=1.0, settings=("likelihood", "reduction")),
     "q_halt": Term(halt_loss, "BCE of q_halt against 'row exact'", weight=0.5, trains="q_halt"),
     "q_continue": Term(
-        q_continue_loss, "HRM's BCE of q_continue against its bootstrapped target", needs=next_value,
+        q_continue_loss, "HRM's BCE of q_continue against its bootstrapped target", needs=_next_value,
         trains="q_continue"),
     "equil_x": Term(equilibrium_x, "x̂ as a fixed point (CMM: 1)", needs=maps),
     "equil_z": Term(equilibrium_z, "the solution z_H as a fixed point (CMM: 1)", needs=maps),

@@ -45,7 +45,7 @@ class AlgGradNorm:
     """Adapts λ so that G_n = λ_n ‖∇_w L_n‖ approaches c_n · mean(G) · r_n^α (CMM eq. 51-56).
 
     A term is active if L_n and g_n are finite and exceed 1e-12. Inactive terms keep λ_n and do not count in N and the
-    means (ours). One update, with g_n = ‖∇_w L_n‖₂ of one supervision step (`is_update_step` says which):
+    means (ours). One update, with g_n = ‖∇_w L_n‖₂ of one supervision step (`is_measured` says which):
         G_n = λ_n g_n,  r_n = (L_n/L_n(0)) / mean(L/L(0)),  target_n = c_n · mean(G) · r_n^α
         λ'_n = λ_n · clamp(target_n/(G_n + ε), 0.1, 10),  λ̂ = λ' · N/Σλ',  λ ← ρλ + (1 − ρ)λ̂
     L_n(0) is set when a term first becomes active, and every T_reset steps blends toward the present loss (ours).
@@ -65,7 +65,6 @@ class AlgGradNorm:
         self.steps = config.training.steps
         self.terms = config.loss.present
         self.window = config.balance.every * config.rollout.grad_steps  # supervision steps between two updates
-        self.supervision_steps = config.rollout.supervision_steps
         targets = [self.config.targets.get(name, 1.0) for name in self.terms]
         self.target = torch.tensor(targets, dtype=torch.float32, device=device)  # c
         self.weight = torch.ones_like(self.target)  # λ
@@ -78,11 +77,6 @@ class AlgGradNorm:
         """Return λ of the named terms."""
         now = self.weight.clone()  # an update within this step changes λ for the next one
         return {name: now[self.terms.index(name)] for name in names}
-
-    def is_update_step(self, index: int, sets: int = 1) -> bool:
-        """Return whether λ is updated at supervision step `index` of a run that alternates over `sets` data sets."""
-        # While rows take their steps in phase, step `index` has the same set and m as step `index` + period.
-        return is_measured(index, self.window, period=sets * self.supervision_steps)
 
     def update(self, step: int, terms: Mapping[str, Tensor], gradient: Gradient, mean: Mean = lambda x: x) -> None:
         """Measure one supervision step's terms and update λ; the graph of each term must still exist.
@@ -146,10 +140,10 @@ class AlgGradNorm:
 def is_measured(index: int, window: int, period: int) -> bool:
     """Return whether supervision step number `index` (from 0) is the measured one of its window.
 
-    If rows take their steps in phase, step `index` is the same m for all rows, and always measuring the first step of a
-    window could measure only m = 1. So the measured place moves by one after the windows have begun at every place of
-    the period: each m of each set is measured equally often in lcm(window, period) updates (ours: the paper does not
-    say at which segment it measures).
+    If rows take their steps in phase, steps `index` and `index` + `period` (the number of sets times N_super) are the
+    same m of the same set, and always measuring the first step of a window could measure only m = 1. So the measured
+    place moves by one after the windows have begun at every place of the period: each m of each set is measured equally
+    often in lcm(window, period) updates (ours: the paper does not say at which segment it measures).
     """
     number, place = divmod(index, window)
     beginnings = period // math.gcd(window, period)

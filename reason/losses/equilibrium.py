@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 from torch import Tensor
 
-from reason.models import FAMILIES
 from reason.models.base import State
-from reason.models.mapped import Mapped, with_maps
+from reason.models.mapped import with_maps
 from reason.nn.dtypes import at_least_float32
 from reason.rollout import SupervisionStep
-from reason.settings.base import Need
-
-if TYPE_CHECKING:
-    from reason.config.schema import Config
-
-
-def maps(config: Config) -> Iterator[Need]:
-    """Yield the need of maps of the state."""
-    yield Need(issubclass(FAMILIES[config.model.kind].model, Mapped), "maps of the state (reason.models.mapped.Mapped)")
 
 
 def equilibrium_z(step: SupervisionStep) -> Tensor:

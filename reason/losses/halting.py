@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from reason.models.base import IGNORE, correct
 from reason.rollout import SupervisionStep
-from reason.settings.base import Need
-
-if TYPE_CHECKING:
-    from reason.config.schema import Config
-
-
-def next_value(config: Config) -> Iterator[Need]:
-    """Yield the need of the readout of the next supervision step."""
-    yield Need(config.rollout.halting == "q-learning", "the readout of the next step", "rollout.halting=q-learning")
 
 
 def halt_loss(step: SupervisionStep) -> Tensor:

@@ -87,7 +87,7 @@ class Layout(nn.Module):
         self.symbol_map = SymbolMap(shape, config.others(shape)) if config.symbols else None
         any_set = config.structured_mixer.any_set
         self.constraints = None if any_set is None else any_set.constraints(shape)
-        groups = [structure.partition(name) for name in structure.groups] if config.by_group else []
+        groups = [structure.partition(name) for name in structure.groups] if config.structured_mixer.by_group else []
         self.group_counts = tuple(int(numbers.max()) + 1 for numbers in groups)
         member = incidence(groups) if groups else None
         pool, membership = (None, None) if member is None else (pooling(member), member.T.copy())
@@ -214,7 +214,8 @@ class LayoutModel(Mapped):
                 alike = same.structure == shape.structure or not c.structured
                 return alike and same.vocab_size == shape.vocab_size
         same_weights = c.embeddings(shape) == c.embeddings(built) and group_names(c, shape) == group_names(c, built)
-        return c.size_free and same_weights and c.missing_structure(shape) is None
+        size_bound = c.mixer == "mlp" or c.positions == "learned"
+        return same_weights and not size_bound and c.missing_structure(shape) is None
 
     def add_shape(self, shape: Shape) -> None:
         """Add the constants of this shape."""

@@ -133,19 +133,9 @@ class MixingConfig(ModelConfig):
         return 1
 
     @property
-    def size_free(self) -> bool:
-        """Whether no weight is bound to the number of cells."""
-        return self.mixer != "mlp" and self.positions != "learned"
-
-    @property
     def structured_mixer(self) -> StructuredMixer:
         """The entry of the mixer; for attention and MLP an entry without structure, which builds no module."""
         return MIXERS.get(self.mixer) or StructuredMixer(lambda c, shape: nn.Identity(), UNSTRUCTURED[self.mixer])
-
-    @property
-    def by_group(self) -> bool:
-        """Whether the mixer uses groups."""
-        return self.structured_mixer.by_group
 
     @property
     def set_agnostic(self) -> bool:
@@ -225,7 +215,7 @@ def check_mixing(c: MixingConfig) -> None:
             )
     elif rotary:
         raise ValueError(f"the mixer {c.mixer} has no heads to rotate: type model.positions=none (or learned)")
-    if c.symbols and not c.by_group:
+    if c.symbols and not c.structured_mixer.by_group:
         raise ValueError(f"symbols=true is for messages in groups, not for {c.mixer}: type model.mixer=groups")
     if c.mixer in MIXERS and inner_of(c) < 1:
         raise ValueError(f"expansion {c.expansion:g} leaves no inner width: type model.expansion=1")

@@ -99,7 +99,7 @@ class RecursiveModel(LayoutModel):
             x = math.sqrt(0.5) * (x + self.positions.weight.to(self.dtype))
         mask = layout.active_positions(batch.inputs, x.dtype)
         x = masked(math.sqrt(self.config.hidden_size) * x, mask)
-        if self.config.mixer == "mlp" or self.config.by_group:
+        if self.config.mixer == "mlp" or self.config.structured_mixer.by_group:
             x = sequence_first(x)
         return Context(x, mask, batch.relations, layout)
 

@@ -24,7 +24,7 @@ from datasets_gen.progress import Progress
 from reason.config.schema import Config
 from reason.data import Sampler, TrainingSets
 from reason.losses import evaluate_terms, weighted_sum
-from reason.losses.balance import AlgGradNorm
+from reason.losses.balance import AlgGradNorm, is_measured
 from reason.models.base import Batch, Reasoner
 from reason.models.mapped import with_maps
 from reason.rollout import Carry, supervise
@@ -125,13 +125,14 @@ class Trainer:
         """Yield the plans of the supervision steps of the next optimizer step."""
         rollout = self.config.rollout
         sets = len(self.carries)
+        period = sets * rollout.supervision_steps
         for index in range(self.index, self.index + rollout.grad_steps):
             index_in_set, set_index = divmod(index, sets)
             yield StepPlan(
                 set_index,
                 new_loader_batch=index_in_set % rollout.accum_steps == 0,
                 loops=rollout.loops.draw(self.config.seed, index, self.step),  # T, fixed or random
-                measure_gradients=self.balancer is not None and self.balancer.is_update_step(index, sets),
+                measure_gradients=self.balancer is not None and is_measured(index, self.balancer.window, period),
             )
 
     def supervision_step(self, plan: StepPlan, weights: Mapping[str, float | Tensor]) -> None:

@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import Tensor
 
 from reason.dynamics.jacobian import jvp
-from reason.losses.equilibrium import maps
+from reason.losses import maps
 from reason.models.mapped import with_maps
 from reason.models.states import normal_like
 from reason.nn.dtypes import at_least_float32

@@ -178,7 +178,7 @@ class LoopedModel(LayoutModel):
             x = x + self.positions.weight[start : start + x.shape[1]]
         mask = layout.active_positions(tokens, self.dtype)
         x = masked(nn.functional.dropout(x, self._dropout()).to(self.dtype), mask)
-        if self.config.by_group:
+        if self.config.structured_mixer.by_group:
             x = sequence_first(x)
         context = Context(x, mask, relations, layout)
         with self.autocast():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reason.evaluation.config import STUDIES, Study
-from reason.losses.equilibrium import maps
+from reason.losses import maps
 
 STUDIES |= {
     "policies": Study(
