@@ -86,10 +86,21 @@ def _chosen_set(run: Path, config: Config, changes: Changes) -> str:
 def _accept_puzzles(model: Reasoner, data: PuzzleData, own_config: Config, run: Path) -> None:
     """Let the model accept the set's shape. Raises ConfigError if its puzzles are not those of the training."""
     accept_shape(model, data.shape, data.directory, run)
-    if data.shape.num_puzzle_identifiers > 1:
-        _refuse_other_names(data.directory, own_config, run)
-    if not by_symbol(own_config.model, data.shape, model.shape):
-        _refuse_other_family(data.directory, data.metadata.task, read_record(run)["task"], run)
+    known = next(iter(own_config.data.directories), str(data.directory))
+    names, own_names = (Path(of) / "identifiers.json" for of in (data.directory, known))
+    named = data.shape.num_puzzle_identifiers > 1 and names.is_file() and own_names.is_file()
+    if named and read_json(names) != read_json(own_names):
+        raise ConfigError(
+            f"{names} has as many puzzle identifiers as {own_names}, on which {run} was trained, and other names; "
+            f"evaluate data={known}"
+        )
+    task, trained = data.metadata.task, read_record(run)["task"]
+    if not task or not trained or by_symbol(own_config.model, data.shape, model.shape):
+        return
+    for key in ("name", "causal"):
+        was, now = trained.get(key), task.get(key)
+        if was != now:
+            raise ConfigError(f"{data.directory} holds puzzles of {key} {now}, {run} was trained on {key} {was}")
 
 
 def _folder(run: Path, name: str | None, directory: str, steps: int, config: Config, changes: Changes) -> Path:
@@ -175,25 +186,6 @@ def _written_to(run: Path) -> Path:
     if folder != run and (folder / "config.json").exists():
         raise ConfigError(f"evaluations of the model {run.name} are written to {folder}, which is a run: move it away")
     return folder
-
-
-def _refuse_other_family(directory: Path, read: Mapping[str, Any], trained: Mapping[str, Any], run: Path) -> None:
-    """Raise ConfigError if the set has another puzzle family than the training set."""
-    for key in ("name", "causal"):
-        was, now = trained.get(key), read.get(key)
-        if trained and read and was != now:
-            raise ConfigError(f"{directory} holds puzzles of {key} {now}, {run} was trained on {key} {was}")
-
-
-def _refuse_other_names(directory: Path, own_config: Config, run: Path) -> None:
-    """Raise ConfigError if the puzzle identifiers of a set have other names than those of the run's training set."""
-    known = next(iter(own_config.data.directories), directory)
-    names, own_names = (Path(of) / "identifiers.json" for of in (directory, known))
-    if names.is_file() and own_names.is_file() and read_json(names) != read_json(own_names):
-        raise ConfigError(
-            f"{names} has as many puzzle identifiers as {own_names}, on which {run} was trained, and other names; "
-            f"evaluate data={known}"
-        )
 
 
 def _default_name(directory: str, steps: int, config: Config, changes: Changes) -> str:
