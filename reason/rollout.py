@@ -59,6 +59,10 @@ class SupervisionStep:
         """Return the sum of a term's rows (B,) over the active ones, divided by B."""
         return torch.where(self.active, rows, 0.0).mean()
 
+    def cells(self, z: Tensor) -> Tensor:
+        """Return x̂ or a part of a state, z (B, S', D), at the cells' positions, (B, S·K, D)."""
+        return self.context.cells(z)
+
 
 def first_carry(model: Reasoner, batch: Batch, config: RolloutConfig | None = None) -> Carry:
     """Return a carry whose rows have all halted: the next step gives each a puzzle and the initial state.

@@ -46,11 +46,6 @@ def estimated_diagonal(f: Map, z: Tensor, probes: int, product: Product = jvp) -
     """
     total = torch.zeros_like(at_least_float32(z))
     for _ in range(probes):
-        v = rademacher_like(z)
+        v = torch.randint(0, 2, z.shape, dtype=z.dtype, device=z.device) * 2 - 1  # whatever z's memory layout
         total = total + v * product(f, z, v)
     return total / probes
-
-
-def rademacher_like(z: Tensor) -> Tensor:
-    """Return random signs, shaped as z, independent of z's memory layout."""
-    return torch.randint(0, 2, z.shape, dtype=z.dtype, device=z.device) * 2 - 1

@@ -11,12 +11,12 @@ from reason.rollout import SupervisionStep
 
 def repulsion_x(step: SupervisionStep) -> Tensor:
     """Return the repulsion of the encoded puzzles x̂, at the cells only (ours); a scalar."""
-    return repulsion(step.context.cells(step.context.x), step.active)
+    return repulsion(step.cells(step.context.x), step.active)
 
 
 def repulsion_z(step: SupervisionStep) -> Tensor:
     """Return the repulsion of the high states z_H at the end of the supervision step."""
-    return repulsion(step.context.cells(step.states[-1][0]), step.active)
+    return repulsion(step.cells(step.states[-1][0]), step.active)
 
 
 def repulsion(z: Tensor, active: Tensor) -> Tensor:

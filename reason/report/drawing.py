@@ -40,13 +40,11 @@ def board(puzzle: Puzzle, tokens: np.ndarray, question: np.ndarray, changed: np.
     return text
 
 
-def animate(
-    path: Path, puzzle: Puzzle, frames: np.ndarray, question: np.ndarray, captions: list[str], seconds: float = 0.5
-) -> None:
+def animate(path: Path, puzzle: Puzzle, frames: np.ndarray, question: np.ndarray, captions: list[str]) -> None:
     """Make a GIF of frames (T + 1, S), the question first, with a caption each; the last one stays longer."""
     pictures = [
         board_picture(puzzle, frame, question, frames[max(i - 1, 0)], caption)
         for i, (frame, caption) in enumerate(zip(frames, captions, strict=True))
     ]
-    milliseconds = [round(1000 * seconds)] * (len(pictures) - 1) + [3000]
+    milliseconds = [500] * (len(pictures) - 1) + [3000]
     pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=milliseconds, loop=0, format="GIF")

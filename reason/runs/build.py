@@ -190,8 +190,8 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
         balancer=AlgGradNorm(config, device) if config.balance.kind == "alg-grad-norm" else None,
         meters=Meters(device, world),
     )
-    if config.training.compile == "graph":
-        trainer.run_step = extension("graph", "capture").Captured(trainer)  # type: ignore[method-assign]
+    captured = config.training.compile == "graph"
+    trainer.run_step = extension("graph", "capture").Captured(trainer) if captured else trainer.optimizer_step
     return trainer
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -83,6 +83,7 @@ class Trainer:
     best: Validation | None = None
     log_position: int = 0  # bytes of metrics.jsonl at the newest checkpoint
     saved: int | None = None  # the step of the newest checkpoint
+    run_step: Callable[[], Tensor] = field(init=False)  # `optimizer_step`; with training.compile=graph a captured one
 
     def optimizer_step(self, scalars: StepScalars | None = None) -> Tensor:
         """Take N_grad supervision steps, update once with the mean of their gradients, and return the gradient norm.
@@ -108,8 +109,6 @@ class Trainer:
         self.index += self.config.rollout.grad_steps
         self.step += 1
         return norm
-
-    run_step = optimizer_step  # training.compile=graph replaces it in a trainer
 
     def scalars(self) -> StepScalars:
         """Return the scalars of the next optimizer step."""
