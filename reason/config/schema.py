@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from reason.data import DataConfig
 from reason.errors import has_controls, printable
 from reason.evaluation.config import STUDIES, EvaluationConfig
-from reason.losses import TERMS, LossConfig
+from reason.losses import TERMS, AnyLossConfig, loss_config
 from reason.losses.balance import BalanceConfig
 from reason.models import FAMILIES, AnyModelConfig
 from reason.models.base import Reasoner
@@ -40,7 +40,7 @@ class Config(BaseConfig):
     data: DataConfig = DataConfig()
     model: AnyModelConfig = FAMILIES["recursive"].config()
     rollout: RolloutConfig = RolloutConfig()
-    loss: LossConfig = Field(default_factory=LossConfig)
+    loss: AnyLossConfig = Field(default_factory=lambda: loss_config()())
     balance: BalanceConfig = BalanceConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     ema: EmaConfig = EmaConfig()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, create_model, model_validator
 from torch import Tensor
 
 from reason.errors import ConfigError
@@ -19,7 +20,7 @@ from reason.models import FAMILIES
 from reason.models.mapped import Mapped
 from reason.plugins import defined
 from reason.rollout import SupervisionStep
-from reason.settings.base import BaseConfig, Need, TabledConfig, leaves
+from reason.settings.base import BaseConfig, Need, leaves
 from reason.settings.schedules import ScheduleConfig
 
 if TYPE_CHECKING:
@@ -68,28 +69,16 @@ TERMS: dict[str, Term] = {  # add an entry to define your own term
 }  # fmt: skip
 
 
-class LossWeights(TabledConfig):
-    """λ of each term of TERMS; 0 leaves it out, at no cost."""
+class LossConfig(BaseConfig):
+    """The loss terms and their weights; `loss_config` adds a section for each term that has its own settings."""
 
-    entries: ClassVar = TERMS
-
-    @classmethod
-    def fields_of(cls, name: str, term: Term) -> dict[str, tuple[Any, Any]]:
-        """Return the weight of a term."""
-        return {name: (float, Field(term.weight, ge=0, description=term.description))}
-
-
-class LossConfig(TabledConfig):
-    """The loss terms, their weights and their settings; a section for each term that has its own settings."""
-
-    entries: ClassVar = TERMS
     likelihood: Likelihood = Field("stablemax", description="what turns logits into probabilities")
     reduction: Reduction = Field(
         "row",
         description="average of lm, and of exit terms with a gate per position: row: over the labelled cells of each "
         "row, then over the rows (HRM, TRM); token: over all labelled cells of the batch (STARS)",
     )
-    weights: LossWeights = Field(default_factory=LossWeights)
+    weights: BaseConfig = BaseConfig()  # λ of each term; 0 leaves it out, at no cost
     rows: int | None = Field(
         None,
         ge=1,
@@ -98,11 +87,6 @@ class LossConfig(TabledConfig):
     schedules: dict[str, ScheduleConfig] = Field(
         {}, description='schedule of a term\'s weight: {"TERM": {"kind": …}}, with the keys of optimizer.schedule'
     )
-
-    @classmethod
-    def fields_of(cls, name: str, term: Term) -> dict[str, tuple[Any, Any]]:
-        """Return the section of a term, if it has one."""
-        return {} if term.section is None else {name: (term.section, term.section())}
 
     @model_validator(mode="after")
     def _is_a_loss(self) -> LossConfig:
@@ -151,6 +135,31 @@ class LossConfig(TabledConfig):
         if "lm" in weights:
             weights["lm"] *= 1 - sum(weights.get(name, 0.0) for name in self.convex)
         return weights
+
+
+def loss_config() -> type[LossConfig]:
+    """Return the section `loss` with the terms that TERMS has now."""
+    return _with_terms(tuple(TERMS.items()))
+
+
+@lru_cache
+def _with_terms(terms: tuple[tuple[str, Term], ...]) -> type[LossConfig]:  # making a class takes milliseconds
+    fields: dict[str, Any] = {
+        name: (float, Field(term.weight, ge=0, description=term.description)) for name, term in terms
+    }
+    weights = create_model("LossWeights", __base__=BaseConfig, **fields)
+    sections: dict[str, Any] = {name: (term.section, term.section()) for name, term in terms if term.section}
+    return create_model("LossConfig", __base__=LossConfig, weights=(weights, weights()), **sections)
+
+
+def _validate_by_terms(section: Any, info: ValidationInfo) -> Any:
+    if not isinstance(section, dict):
+        return section
+    strict = (info.context or {}).get("strict")
+    return loss_config().model_validate(section, strict=strict, context=info.context)
+
+
+AnyLossConfig = Annotated[SerializeAsAny[LossConfig], BeforeValidator(_validate_by_terms)]
 
 
 def evaluate_terms(step: SupervisionStep, config: LossConfig, names: Iterable[str]) -> dict[str, Tensor]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, create_model, model_validator
+from pydantic import BaseModel, ConfigDict
 from pydantic.fields import FieldInfo
 
 from reason.errors import ConfigError
@@ -72,49 +71,6 @@ class BaseConfig(BaseModel):
         inner = ((name, section.idle) for name, section in self if isinstance(section, BaseConfig))
         within = {f"{name}.{key}": f"{name}.{why}" for name, idle in inner for key, why in idle.items()}
         return within | {key: f"{mark.setting}={getattr(self, mark.setting)}" for key, mark in idle}
-
-
-class TabledConfig(BaseConfig):
-    """A section some of whose settings are the entries of a table, to which extensions and user files may add."""
-
-    model_config = ConfigDict(extra="allow")
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Return the value of a setting of the table."""
-
-    entries: ClassVar[Mapping[str, Any]]  # the table
-
-    @classmethod
-    def fields_of(cls, name: str, entry: Any) -> dict[str, tuple[Any, Any]]:
-        """Return the settings of one entry: type, and Field or default."""
-        raise NotImplementedError
-
-    @classmethod
-    def settings(cls) -> dict[str, FieldInfo]:
-        """Return the settings of the class, then those of the table as it is now."""
-        return {**cls.model_fields, **_tabled(cls, tuple(cls.entries.items())).model_fields}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_table(cls, given: Any, info: ValidationInfo) -> Any:
-        if not isinstance(given, dict):
-            return given
-        own = {key: value for key, value in given.items() if key in cls.model_fields}
-        others = {key: value for key, value in given.items() if key not in own}
-        strict = (info.context or {}).get("strict")
-        table = _tabled(cls, tuple(cls.entries.items()))
-        return own | dict(table.model_validate(others, strict=strict, context=info.context))
-
-
-@lru_cache
-def _tabled(section: type[TabledConfig], entries: tuple[tuple[str, Any], ...]) -> type[BaseConfig]:
-    """Return the settings of a table's entries as a section; making them takes milliseconds."""
-    fields: dict[str, Any] = {}
-    for entry in entries:
-        fields |= section.fields_of(*entry)
-    return create_model(section.__name__, __base__=BaseConfig, **fields)
 
 
 def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -15,7 +15,7 @@ from torch import nn
 
 from reason.config.overrides import override
 from reason.config.schema import Config
-from reason.losses import LossConfig, LossWeights
+from reason.losses import loss_config
 from reason.losses.balance import AlgGradNorm, BalanceConfig, is_measured
 from reason.settings.schedules import ScheduleConfig
 from reason.training.log import read_metrics
@@ -23,7 +23,7 @@ from reason.training.optim import unscaled_gradient
 
 CPU = torch.device("cpu")
 NAMES = ["lm", "q_halt", "equil_z", "rep_z"]
-THREE = LossConfig(weights=LossWeights(lm=1, q_halt=0.5, equil_z=1, rep_z=1e3))
+THREE = loss_config()(weights={"lm": 1, "q_halt": 0.5, "equil_z": 1, "rep_z": 1e3})
 
 
 def balancer(loss=THREE, **settings):

@@ -9,7 +9,7 @@ from reference import full_jacobian
 
 from reason.extensions.looped.jsrr import JsrrConfig, jsrr_loss, l2_loss, norm_penalty
 from reason.extensions.looped.model import LoopedConfig, LoopedState
-from reason.losses import LossConfig
+from reason.losses import loss_config
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Context, Shape
 from reason.models.recursive import RecursiveState
@@ -106,12 +106,12 @@ def test_the_gradient_is_that_of_the_formula():
 def test_the_convex_form_takes_its_weight_from_lm():
     weights = {"lm": 2.0, "q_halt": 0.0, "jsrr": 0.5}
     late = {"jsrr": {"points": ((0, 0), (0.4, 0.5), (0.8, 1))}}
-    convex = LossConfig(weights=weights, schedules=late)
+    convex = loss_config()(weights=weights, schedules=late)
     assert convex.weights_at(0, 10) == {"lm": 2.0}
     assert convex.weights_at(4, 10) == {"lm": 1.5, "jsrr": 0.25}
     assert convex.weights_at(8, 10) == {"lm": 1.0, "jsrr": 0.5}
     with pytest.raises(ValueError, match=r"type loss\.weights\.jsrr=0\.1"):
-        LossConfig(weights={"jsrr": 1.0})
+        loss_config()(weights={"jsrr": 1.0})
 
 
 def test_l2_is_the_mean_move_of_a_cell_in_the_last_loop_and_the_norm_penalty_the_mean_square():
