@@ -66,9 +66,7 @@ def figures(evaluations: Sequence[Results], key: str) -> Table:
 def differences(evaluations: Sequence[Results], settings: Settings) -> Table:
     """Return a row for everything that differs between runs: facts of the evaluations, then settings of the runs."""
     facts = {key: [results.get(key, ...) for results in evaluations] for key in FACTS}
-    values = facts | {
-        key: by_run for key, by_run in settings.items() if key not in facts
-    }  # a fact replaces the setting "auto"
+    values = {**facts, **settings, **facts}  # first the facts, each also in place of a setting "auto"
     unlike = {key: by_run for key, by_run in values.items() if any(value != by_run[0] for value in by_run)}
     rows = [[printable(key), _by_value(by_run)] for key, by_run in unlike.items()]
     return Table("what differs", ("setting", "in runs"), rows, left=(0, 1))
