@@ -103,13 +103,9 @@ def solved(puzzle: Puzzle, texts: Iterable[tuple[str, str]]) -> Split:
 
 def stacked(parts: list[np.ndarray]) -> np.ndarray:
     """Concatenate instances (N, M, 1 + C + n_cells) of several puzzles, padded to the same M and n_cells."""
-    most = np.max([part.shape for part in parts], axis=0)[1:]
-    return np.concatenate(
-        [
-            np.pad(part, [(0, 0), *((0, n - m) for n, m in zip(most, part.shape[1:], strict=True))], constant_values=-1)
-            for part in parts
-        ]
-    )
+    most = np.max([part.shape[1:] for part in parts], axis=0)
+    missing = [[(0, 0), *((0, count) for count in most - part.shape[1:])] for part in parts]
+    return np.concatenate([np.pad(part, by, constant_values=-1) for part, by in zip(parts, missing, strict=True)])
 
 
 def _rating(text: str, where: str) -> float:

@@ -93,7 +93,4 @@ def random_splits(
 
     what = f"{size}x{size} Sudoku"
     drawn: dict[str, list[Puzzle]] = distinct(random_chunk, (size, clues), counts, seed, processes, what, hopeless)
-    columns: dict[str, np.ndarray] = {
-        name: np.array(puzzles).swapaxes(0, 1) + 1 for name, puzzles in drawn.items()
-    }  # (2, N, S)
-    return {name: Split.of_puzzles(questions, answers) for name, (questions, answers) in columns.items()}
+    return {name: Split.of_puzzles(*(np.array(some).swapaxes(0, 1) + 1)) for name, some in drawn.items()}  # (2, N, S)

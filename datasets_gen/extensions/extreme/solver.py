@@ -28,7 +28,7 @@ BITS = np.bitwise_count(ROWS)
 TOUCHED = [((ROWS >> 3 * stack & 7) > 0) << stack for stack in range(3)]
 STACKS = np.bitwise_or.reduce(TOUCHED).astype(np.uint8)  # boxes that a row uses
 CROWDED = np.bitwise_or.reduce([(BITS[ROWS & 7 << 3 * stack] > 1) << stack for stack in range(3)]).astype(np.uint8)
-BOX = 0o007007007  # the box in stack 0 of a band
+BOX, COLUMN = 0o007007007, 0o001001001  # the box in stack 0 and the first column of a band
 ALL = (1 << 27) - 1  # the cells of a band
 
 
@@ -48,17 +48,14 @@ ALONE = (_lone(0o111) | _lone(0o007)).astype(np.uint16)  # entries that are alon
 FORCED = np.bitwise_and.reduce([np.where(ROWS >> e & 1, 511 & ~_rivals(e), 511) for e in range(9)]).astype(np.uint16)
 PLACES = [(ROWS >> e & 1) * (7 << 9 * (e // 3) + 3 * (e % 3)) for e in range(9)]
 SPREAD = np.bitwise_or.reduce(PLACES).astype(np.uint32)  # cells of a band
-OPEN = np.array(
-    [sum(BOX << 3 * k for k in range(3) if not taken >> k & 1) for taken in range(8)], np.uint32
-)  # the cells of a band outside some boxes
+# The cells of a band outside some boxes
+OPEN = np.array([sum(BOX << 3 * k for k in range(3) if not taken >> k & 1) for taken in range(8)], np.uint32)
 
 # In a block, a digit takes a different line in each box: a permutation. Entries that no permutation uses are removed;
 # these are the locked candidates.
 WAYS = np.array([sum(1 << 3 * line + box for line, box in enumerate(way)) for way in permutations(range(3))])
 HELD = ROWS[:, None] & WAYS == WAYS
-CLOSED = np.bitwise_or.reduce(np.where(HELD, WAYS, 0), axis=1).astype(
-    np.uint16
-)  # the entries of a pattern that a permutation uses
+CLOSED = np.bitwise_or.reduce(np.where(HELD, WAYS, 0), axis=1).astype(np.uint16)  # entries that a permutation uses
 FILLINGS = HELD.sum(1).astype(np.uint8)  # the number of permutations in a pattern
 
 # Words, one per band, of the cells that share a unit with a cell
@@ -112,11 +109,7 @@ def _close(state, digit):
         if left == 0 or middle == 0 or right == 0:
             return False
         kept = _turned(np.int64(left), np.int64(middle), np.int64(right))
-        top, centre, bottom = (
-            top & kept[0] * 0o001001001,
-            centre & kept[1] * 0o001001001,
-            bottom & kept[2] * 0o001001001,
-        )
+        top, centre, bottom = top & kept[0] * COLUMN, centre & kept[1] * COLUMN, bottom & kept[2] * COLUMN
     state[digit, 0], state[digit, 1], state[digit, 2] = top, centre, bottom
     state[digit, 3], state[digit, 4], state[digit, 5] = _alone(top), _alone(centre), _alone(bottom)
     state[digit, 6], state[digit, 7], state[digit, 8] = upper, inner, lower

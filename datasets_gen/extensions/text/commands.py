@@ -101,10 +101,9 @@ def documents(path: Path, field: str, encoding: str) -> Iterator[tuple[str, str]
         if not file.is_file():
             raise DatasetError(f"no file {file}; give the path of a local file or folder")
         opened = gzip.open if file.suffix == ".gz" else Path.open
+        read_as = "utf-8-sig" if encoding == "utf-8" else encoding  # without a byte order mark
         try:
-            with opened(
-                file, "rt", encoding="utf-8-sig" if encoding == "utf-8" else encoding
-            ) as stream:  # without a mark
+            with opened(file, "rt", encoding=read_as) as stream:
                 if not file.name.removesuffix(".gz").endswith(".jsonl"):
                     yield str(file), stream.read()
                     continue

@@ -95,7 +95,8 @@ def fitted(kind: str, texts: Iterable[str], size: int) -> str:
             show_progress=False,
         )
         bpe.train_from_iterator(texts, trainer)
-        entries, has = _merges(bpe), bpe.get_vocab_size()
+        merges = json.loads(bpe.to_str())["model"]["merges"]  # pairs, in order
+        entries, has = [" ".join(pair) for pair in merges], bpe.get_vocab_size()
     if has < size:
         raise DatasetError(f"--vocabulary {size}: the text has {has} {kind} that occur twice or more; type {has}")
     return "\n".join(entries)
@@ -114,9 +115,3 @@ def _byte_level(library: Any, **fitted: Any) -> Any:
     bpe.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = library.decoders.ByteLevel()
     return bpe
-
-
-def _merges(bpe: Any) -> list[str]:
-    """Return 'a b' for each merged pair, in order."""
-    merges = json.loads(bpe.to_str())["model"]["merges"]
-    return [pair if isinstance(pair, str) else " ".join(pair) for pair in merges]
