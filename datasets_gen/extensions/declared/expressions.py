@@ -14,6 +14,7 @@ from datasets_gen.extensions.declared import graphs
 from datasets_gen.extensions.declared.rules import MIRRORED, PLAIN, SYMMETRIC, Rule
 from datasets_gen.layout import DatasetError
 
+NUMERIC = ("sum", "*", "min", "max", "-", "abs")  # functions whose value is a number
 INSTEAD = "AllDifferent, AllEqual, or a sum, Count, min, max, … of bare cells compared with a number"
 
 
@@ -37,6 +38,13 @@ class Instance(NamedTuple):
         return self.cells if self.places else tuple(sorted(self.cells))
 
     @property
+    def clue(self) -> tuple[int, int] | None:
+        """Return (cell, value) of `cell == value`; None: another constraint."""
+        if self.rule[:2] != ["==", "x0"] or not (self.numbers or type(self.rule[2]) is int):
+            return None
+        return self.cells[0], (*self.numbers, self.rule[2])[0]
+
+    @property
     def folded(self) -> Instance:
         """Return the instance with its clue number as a part of the rule."""
         if self.rule[-1] != "n":
@@ -50,6 +58,16 @@ class Instance(NamedTuple):
         if rule[0] in MIRRORED and type(rule[2]) is int and rule[2] >= 0:
             return self._replace(rule=[*rule[:2], "n"], numbers=(rule[2],))
         return self
+
+
+class Drawn(NamedTuple):
+    """One random puzzle; `cell == value` is a clue in its cell, other constraints are instances of relations."""
+
+    answer: np.ndarray  # the grid of values of a solution
+    shown: Sequence[Any] = ()  # constraints that every question contains
+    optional: Sequence[Any] = ()  # constraints that the generator removes in random order while the answer stays unique
+    absent: np.ndarray | None = None  # bool: cells that this puzzle does not have
+    black: np.ndarray | None = None  # bool: shown cells that are drawn by the characters of `Declared.black`
 
 
 class Runs(NamedTuple):
@@ -84,21 +102,30 @@ class _Cell(int):
     """The number of a cell, a type that distinguishes it from a constant."""
 
 
-def instances(constraints: Any, cells: Mapping[str, int]) -> list[Instance]:
-    """Return the instances of a nested list of constraints; `cells` maps names of variables to cells."""
+def instances(constraints: Any, cells: Mapping[str, int], seen: bool = True) -> list[Instance]:
+    """Return the instances of nested lists of constraints; `cells` maps names of variables to cells.
+
+    True, such as `cp.sum([]) == 0`, has no instance. Raises DatasetError for what is not a constraint.
+    """
     if isinstance(constraints, Unseen):
-        return [_ordered(_tree(constraints.constraint, cells), seen=False)]
+        return instances(constraints.constraint, cells, seen=False)
     if isinstance(constraints, Runs):
         line = tuple(int(_tree(cell, cells)) for cell in constraints.cells)
-        return [Instance(["runs"], line, tuple(int(number) for number in constraints.numbers), len(line))]
+        return [Instance(["runs"], line, tuple(int(number) for number in constraints.numbers), len(line), seen)]
     if isinstance(constraints, Connected | OneLoop):
-        return [_whole(constraints, cells)]
-    if isinstance(constraints, list | tuple | np.ndarray):
-        return [instance for each in constraints for instance in instances(each, cells)]
+        return [_whole(constraints, cells)._replace(seen=seen)]
+    single = isinstance(constraints, str) or (hasattr(constraints, "args") and not isinstance(constraints, np.ndarray))
+    if isinstance(constraints, Iterable) and not single:
+        return [instance for each in constraints for instance in instances(each, cells, seen)]
+    if constraints is None:
+        raise DatasetError("None is not a constraint; `always` returns a list, `puzzle` Drawn(answer, shown, optional)")
     tree = _tree(constraints, cells)
     if not isinstance(tree, list):
-        raise DatasetError(f"{constraints!s:.60} is not a constraint on cells; compare cells with cells or numbers")
-    return _instances(tree)
+        if tree == 1 and not isinstance(tree, _Cell):
+            return []
+        reason = "is never true" if tree == 0 else "is not a constraint on cells; compare cells with cells or numbers"
+        raise DatasetError(f"{constraints!s:.60} {reason}")
+    return _instances(tree) if seen else [_ordered(tree)._replace(seen=False)]
 
 
 def _instances(tree: list[Any]) -> list[Instance]:
@@ -122,12 +149,13 @@ def _whole(constraint: Connected | OneLoop, cells: Mapping[str, int]) -> Instanc
         shape = (shape[0] // 2 + 1, shape[1] // 2 + 1)
         places = graphs.drawn_edges(shape)
     marks = [_ordered(_tree(board[place], cells)) for place in places]
-    if any(mark.rule != marks[0].rule or len(mark.cells) != 1 for mark in marks):
+    numeric = not isinstance(marks[0].rule, list) or marks[0].rule[0] in NUMERIC  # as in connected(x)
+    if numeric or any(mark.rule != marks[0].rule or len(mark.cells) != 1 for mark in marks):
         raise DatasetError(f"{name}: mark every cell by the same constraint on this cell, as in {name}(x == 1)")
     return Instance([name, [*shape], marks[0].rule], tuple(m.cells[0] for m in marks), (), len(marks))
 
 
-def _ordered(tree: Any, seen: bool = True) -> Instance:
+def _ordered(tree: Any) -> Instance:
     places: dict[int, int] = {}
 
     def placed(part: Any) -> Any:
@@ -136,7 +164,7 @@ def _ordered(tree: Any, seen: bool = True) -> Instance:
         return [placed(each) for each in part] if isinstance(part, list) else part
 
     rule = placed(tree)
-    return Instance(rule, tuple(places), (), len(places), seen)
+    return Instance(rule, tuple(places), (), len(places))
 
 
 def _unordered(tree: list[Any]) -> tuple[Rule, tuple[int, ...]] | None:
@@ -157,7 +185,9 @@ def _unordered(tree: list[Any]) -> tuple[Rule, tuple[int, ...]] | None:
 
 
 def _body(part: Any) -> Any:
-    """Replace the only cell of a part by "x"."""
+    """Replace the only cell of a part by "x". A function such as the maximum of one cell is this cell."""
+    if isinstance(part, list) and len(part) == 2 and part[0] in SYMMETRIC:
+        return _body(part[1])
     return "x" if isinstance(part, _Cell) else [_body(each) for each in part] if isinstance(part, list) else part
 
 
@@ -194,7 +224,7 @@ def _tree(expression: Any, cells: Mapping[str, int]) -> Any:
     if name.startswith("alldifferent_except"):
         free = [int(number) for number in parts[1]]
         pairs = combinations([_tree(part, cells) for part in parts[0]], 2)
-        return ["and", *(["or", ["alldifferent", a, b], ["in", a, free]] for a, b in pairs)]
+        return _simplified("and", [["or", ["alldifferent", a, b], ["in", a, free]] for a, b in pairs])
     args = [_tree(part, cells) for part in _flat(parts)]
     if name == "mul":
         return [
@@ -206,8 +236,26 @@ def _tree(expression: Any, cells: Mapping[str, int]) -> Any:
     if name in MIRRORED:
         return _comparison(name, *args)
     if name in PLAIN or name in SYMMETRIC:
-        return [name, *args]
+        return _simplified(name, args)
     raise DatasetError(f"{expression!s:.60}: {name} is not supported; write {INSTEAD}")
+
+
+def _simplified(name: str, args: list[Any]) -> Any:
+    """Return the tree of a function without constant arguments of and, or, not, ->; 0 or 1 if it is constant."""
+    constants = [each for each in args if type(each) is int]
+    if name in ("alldifferent", "allequal") and len(args) < 2:
+        return 1
+    if name == "not" and constants:
+        return 1 - args[0]
+    if name == "->" and constants:
+        return _simplified("or", [_simplified("not", args[:1]), args[1]])
+    if name not in ("and", "or") or (args and not constants):
+        return [name, *args]
+    decides = int(name == "or")
+    others = [each for each in args if type(each) is not int]
+    if decides in constants or not others:
+        return decides if decides in constants else 1 - decides
+    return others[0] if len(others) == 1 else [name, *others]
 
 
 def _comparison(name: str, left: Any, right: Any) -> Any:

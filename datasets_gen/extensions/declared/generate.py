@@ -147,11 +147,15 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made:
         np.zeros(answer.shape, bool) if cells is None else np.asarray(cells, bool).ravel()
         for cells in (drawn.absent, drawn.black)
     )
+    answer = np.where(absent, puzzle.lowest, answer)
     givens, instances = puzzle.read(drawn.shown)
     clues = [puzzle.read(clue) for clue in drawn.optional]
     for clue in [({}, puzzle.always_instances), (givens, instances), *clues]:
         if violated := _violated(puzzle, answer, clue):
-            raise DatasetError(f"{puzzle.name}: the answer violates {violated}")
+            lowest = f" (absent cells have the value {puzzle.lowest})" if absent.any() else ""
+            raise DatasetError(f"{puzzle.name}: the answer violates {violated}{lowest}")
+        if gone := [cell for cell in clue[0] if absent[cell]]:
+            raise DatasetError(f"{puzzle.name}: {puzzle.place(gone[0])} is absent and has a clue; leave one out")
     if black.any() and not (puzzle.black and {*np.flatnonzero(black).tolist()} <= givens.keys()):
         raise DatasetError(f"{puzzle.name}: black cells need clues in `shown`, and the class needs `black`")
     optional = [index for index, (_, others) in enumerate(clues) for _ in others]  # one for each part of a clue
@@ -167,11 +171,15 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made:
         solver.exclude(answer, [c for c in range(len(answer)) if not absent[c] and c not in givens])
         kept = _needed(puzzle, clues, show, solver, rng)
         solver.include()
-    show(kept)
-    solver.answer(**LIGHT)
     for index in sorted(kept):
         givens = givens | clues[index][0]
         instances = instances + clues[index][1]
+    for cell, values in enumerate(puzzle.domains(givens, absent)):
+        if answer[cell] not in values:
+            wrong = f"the answer has {answer[cell]} at {puzzle.place(cell)}, where a cell may have {values}"
+            raise DatasetError(f"{puzzle.name}: {wrong}; a value of `shown_only` needs a clue in `shown`")
+    show(kept)
+    solver.answer(**LIGHT)
     branches, solutions = solver.branches, {answer.tobytes(): answer}
     others = rng.spawn(1)[0]  # so that the next puzzle does not depend on the number of answers
     with contextlib.suppress(TooHard):

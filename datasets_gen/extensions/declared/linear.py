@@ -3,7 +3,8 @@
 A comparison of sums becomes one linear constraint. Another constraint on two cells becomes one for each value of each
 cell: at most one of this value and of the other cell's conflicting values. A product becomes a sum of exponents for
 each prime. The runs of a line get hidden booleans for the cell where each begins. All others are transformed by CPMpy
-for pseudo-Boolean solvers, with its hidden booleans. If each cell has one value, form and constraint are equivalent.
+for pseudo-Boolean solvers, with its hidden booleans. If each cell has one of the values, form and constraint are
+equivalent; a cell without one (absent, or shown with a value that no open cell has) adds nothing to a sum.
 Exceptions: the forms of `connected` and `one_loop` state only what holds at each cell or point (`_nearby`).
 """
 
@@ -17,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from datasets_gen.extensions.declared import graphs
-from datasets_gen.extensions.declared.rules import DIFFERENT, GRAPHS, Rule, amount, constraint, cp, evaluate
+from datasets_gen.extensions.declared.rules import DIFFERENT, GRAPHS, Rule, amount, constraint, cp, evaluate, spread
 
 ANY = 2**31  # a bound that no sum reaches
 
@@ -98,7 +99,7 @@ def _summed(part: Rule, numbers: tuple[int, ...], size: int, values: tuple[int, 
     nothing = np.zeros((size, len(values)), np.int64)
     if isinstance(part, int) or part == "n":
         return nothing, numbers[0] if part == "n" else part
-    if part[0] == "sum" and _names(part) == {"x"}:
+    if part[0] == "sum" and len(part) == 2 and spread(part[1]):
         return nothing + amount(part, np.array(values)[:, None]), 0  # of one cell
     if len(names := _names(part)) == 1 and "x" not in names:
         place = int(names.pop()[1:])
@@ -192,7 +193,7 @@ def _nearby(rule: Rule, size: int, values: tuple[int, ...]) -> tuple[Sum, ...]:
         terms = {(cell, v): 1 for cell in around for v in marks}
         if name == "one_loop":
             sums.append(_sum({**terms, (size + node, 0): -2}, 0, 0))
-        else:
+        elif marks:
             sums.append(_sum({**terms, **{(node, v): -1 for v in marks}}, -1, ANY))
     return tuple(sums)
 

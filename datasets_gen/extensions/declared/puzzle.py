@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from datasets_gen.extensions.declared import shapes
-from datasets_gen.extensions.declared.expressions import Instance, instances
+from datasets_gen.extensions.declared.expressions import Drawn, Instance, instances
 from datasets_gen.extensions.declared.relations import IN_GROUPS, answer_signature, holds, listed, rows, signature
 from datasets_gen.extensions.declared.rules import GRAPHS, check, constraint, cp, evaluate, named
 from datasets_gen.extensions.declared.solver import NoPuzzle, Solver
@@ -29,16 +29,6 @@ OPTIONAL = {"board": list, "box_shape": list, "black": str, "file": str}  # opti
 USER_PUZZLES: dict[str, type[Declared]] = {}  # classes of imported puzzle files, by name
 Fill = Callable[..., np.ndarray]
 Typed = tuple[np.ndarray, np.ndarray | None]  # tokens (S,) and relations (M, 1 + C + P)
-
-
-class Drawn(NamedTuple):
-    """One random puzzle; `cell == value` is a clue in its cell, other constraints are instances of relations."""
-
-    answer: np.ndarray  # the grid of values of a solution
-    shown: Sequence[Any] = ()  # constraints that every question contains
-    optional: Sequence[Any] = ()  # constraints that the generator removes in random order while the answer stays unique
-    absent: np.ndarray | None = None  # bool: cells that this puzzle does not have
-    black: np.ndarray | None = None  # bool: shown cells that are drawn by the characters of `Declared.black`
 
 
 class Declared(Puzzle):
@@ -223,10 +213,15 @@ class Declared(Puzzle):
         givens: dict[int, int] = {}
         others = []
         for instance in instances(constraints, self._numbers):
-            if instance.rule != ["==", "x0", "n"]:
+            if instance.rule == ["runs"] and self.open_values != [0, 1]:
+                raise DatasetError(f"Runs needs cells with the values 0 and 1; {self.name} has {self.open_values}")
+            if instance.rule[:2] != ["==", "x0"] or not (instance.numbers or type(instance.rule[2]) is int):
                 others.append(instance)
                 continue
-            cell, value = instance.cells[0], instance.numbers[0]
+            cell, value = (
+                instance.cells[0],
+                (*instance.numbers, instance.rule[2])[0],
+            )  # negative numbers are in the rule
             if not 0 <= value - self.lowest < len(self.values + self.black):
                 wrong = f"the clue {value} of cell {cell} is not a value of {self.name}"
                 raise DatasetError(f"{wrong}; its values are {self.values}")
@@ -242,6 +237,8 @@ class Declared(Puzzle):
         givens, constraints = self.read(declared)
         for cell, value in givens.items():
             raise DatasetError(f"{self.name}: `always` has the clue {value} at {self.place(cell)}; move it to `puzzle`")
+        if any(each.rule == ["runs"] for each in constraints):
+            raise DatasetError(f"{self.name}: `always` has Runs, which are clues; move them to `puzzle`")
         return constraints
 
     def domains(self, givens: Mapping[int, int], absent: np.ndarray | None = None) -> list[list[int]]:
@@ -307,15 +304,16 @@ class Declared(Puzzle):
 
     def solved(self, questions: np.ndarray, answers: np.ndarray, relations: np.ndarray | None = None) -> np.ndarray:
         """Return (N,) bool: whether answers (N, S) keep every clue and satisfy every relation (N, M, 1 + C + P)."""
-        return self._kept(questions, answers).all(1) & holds(self.structure, relations, self._values(answers))
+        values = self._values(answers, questions)
+        return self._kept(questions, answers).all(1) & holds(self.structure, relations, values)
 
     def _kept(self, questions: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """Return (N, S) bool: the cell is absent, keeps its clue, or is open and has a value that an open cell may."""
         free = np.isin(answers, self.open_tokens)
         return (questions == ABSENT) | ((questions == BLANK) & free) | ((questions == answers) & (answers >= FIRST))
 
-    def _values(self, tokens: np.ndarray) -> np.ndarray:
-        return self.value(tokens.astype(np.int64) - FIRST + self.lowest)
+    def _values(self, tokens: np.ndarray, question: np.ndarray) -> np.ndarray:
+        return np.where(question == ABSENT, self.lowest, self.value(tokens.astype(np.int64) - FIRST + self.lowest))
 
     def mistake(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """Describe the first clue or relation that an answer violates; None: there is none."""
@@ -325,7 +323,7 @@ class Declared(Puzzle):
             two = answer[cell], question[cell]
             has, had = (repr(self.characters[t]) if t < self.vocab_size else f"token {t}" for t in two)
             return f"the answer has {has} at {self.place(cell)}, where the question has {had}"
-        values = self._values(answer)
+        values = self._values(answer, question)
         for relation, numbers, cells in self.constraints_of(relations):
             if not evaluate(relation.rule, values[cells], np.array(numbers, np.int64)):
                 held = " ".join(self.characters[answer[cell]] for cell in cells)
@@ -355,7 +353,7 @@ class Declared(Puzzle):
 
     def _only(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None) -> bool:
         solver = self.solver(question, relations)
-        solver.exclude(self._values(answer), np.flatnonzero(question == BLANK).tolist())
+        solver.exclude(self._values(answer, question), np.flatnonzero(question == BLANK).tolist())
         return solver.answer(max_deterministic_time=1e6) is None
 
     def exact(self, question: np.ndarray, relations: np.ndarray | None = None) -> tuple[int, np.ndarray]:

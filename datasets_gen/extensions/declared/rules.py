@@ -50,6 +50,11 @@ def _different(a: np.ndarray) -> np.ndarray:
     return (ordered[..., 1:] != ordered[..., :-1]).all(-1)
 
 
+def _number(part: Any) -> Any:
+    """Return truth values as numbers, because numpy has no difference of them."""
+    return part.astype(int) if isinstance(part, np.ndarray | np.bool_) and part.dtype.kind == "b" else part
+
+
 # Functions of any number of parts, whose order does not matter: (numpy over the last axis, CPMpy of a list).
 SYMMETRIC: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "sum": (lambda a: a.sum(-1), lambda v: cp.sum(v)),
@@ -71,7 +76,7 @@ PLAIN: dict[str, Callable[..., Any]] = {
     ">=": operator.ge,
     "->": lambda a, b: ~a | b,
     "not": operator.invert,
-    "-": lambda a, b=None: -a if b is None else a - b,
+    "-": lambda a, b=None: -_number(a) if b is None else _number(a) - _number(b),
     "abs": abs,
 }
 
@@ -125,7 +130,7 @@ def _applied(
         name, *parts = part
         if name == "in":
             return among(value(parts[0], names), parts[1])
-        if name in SYMMETRIC and len(parts) == 1 and _spread(parts[0]):
+        if name in SYMMETRIC and len(parts) == 1 and spread(parts[0]):
             return symmetric(name, [value(parts[0], {**names, "x": cell}) for cell in cells])
         operands = [value(each, names) for each in parts]
         return PLAIN[name](*operands) if name in PLAIN else symmetric(name, operands)
@@ -133,10 +138,10 @@ def _applied(
     return value(rule, {f"x{place}": cell for place, cell in enumerate(cells)} | {"n": number})
 
 
-def _spread(part: Rule) -> bool:
+def spread(part: Rule) -> bool:
     """Return whether a part over "x" is repeated for every cell."""
     inner = isinstance(part, list) and (part[0] not in SYMMETRIC or len(part) > 2)  # of one cell
-    return part == "x" or (inner and any(map(_spread, part[1:])))
+    return part == "x" or (inner and any(map(spread, part[1:])))
 
 
 def _has_runs(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:

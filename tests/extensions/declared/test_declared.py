@@ -144,7 +144,7 @@ def test_a_set_is_the_same_in_any_number_of_processes_and_verified(tmp_path, cap
 
 
 OWN = '''
-from datasets_gen.extensions.declared import Declared, Drawn, cp, unseen
+from datasets_gen.extensions.declared import Declared, Drawn, Runs, cp, unseen
 
 class Mine(Declared):
     """A row of three different digits."""
@@ -175,6 +175,13 @@ FAULTS = [  # what is typed in place of something else, and what is said
     ("SHOWN", "shown=[x[0, 1] + cp.intvar(0, 3) == 3]", "a further variable, which is not a cell of the puzzle"),
     ("SHOWN", "black=answer > 2", "black cells need clues in `shown`, and the class needs `black`"),
     ("ANSWER", "answer[0, 1:]", "`answer` of Drawn has shape (2,); the grid is (1, 3)"),
+    ("ALWAYS", "Runs(x[0], [1])", "Runs needs cells with the values 0 and 1; mine has [1, 2, 3]"),
+    ("SHOWN", "optional=[a == b for a, b in zip(x.flat, answer.flat)], absent=answer == 1", "is absent and has a clue"),
+    (
+        "return Drawn(ANSWER, SHOWN)",
+        "self.unique = False; return Drawn(answer + 7)",
+        "a cell may have [1, 2, 3]; a value",
+    ),
     ("return Drawn(ANSWER, SHOWN)", "return answer", "`puzzle` returns ndarray; return Drawn(answer, …)"),
     ("ANSWER", "answer / nothing", "line 15: NameError: name 'nothing' is not defined"),
     *(

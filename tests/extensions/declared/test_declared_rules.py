@@ -57,6 +57,10 @@ KINDS = {
         ["and", ["==", "x0", 3], ["==", "x1", 0]]]),
     "different or 0": (cp.AllDifferentExcept0([a, b]), ["or", ["alldifferent", "x0", "x1"], ["in", "x0", [0]]]),
     "opposite": (-a <= -2, ["<=", ["-", "x0"], -2]),
+    "maxima of one cell": (cp.sum([cp.max([cell]) == 2 for cell in X[:3]]) == 1, ["==", ["sum", ["==", "x", 2]], "n"]),
+    "maximum and a constant": (cp.max(X) + 1 == 5, ["==", ["sum", ["max", "x"], 1], "n"]),
+    "difference of truths": ((a == 1) - (b == 1) == 0, ["==", ["-", ["==", "x0", 1], ["==", "x1", 1]], "n"]),
+    "implies what is false": ((a < 2).implies(cp.sum([]) == 1), ["not", ["<", "x0", 2]]),
 }  # fmt: skip
 
 
@@ -154,6 +158,8 @@ def test_boards_that_are_connected_or_one_loop(whole, naive, shape, proved):
 def test_an_and_of_different_things_is_several_constraints():
     found = instances([[(a < b) & (cp.sum(X) == 3)]], CELLS)
     assert [each.rule for each in found] == [["<", "x0", "x1"], ["==", ["sum", "x"], "n"]]
+    true = [cp.sum([]) == 0, cp.AllDifferent(X[:1]), cp.AllDifferentExcept0(X[:1])]
+    assert [each.rule for each in instances(iter([*true, a < b]), CELLS)] == [["<", "x0", "x1"]]
 
 
 def test_the_solver_gets_no_conditional_equality():  # OR-Tools 9.15 may ignore one, and then aborts
@@ -170,6 +176,9 @@ REFUSED = {
     "no board": (connected(X == 1), "connected needs a board, but got the shape"),
     "no points": (one_loop(np.reshape(X[:4] == 1, (2, 2))), "one_loop needs a board of odd rows and columns"),
     "marks": (connected([[a == 1, b == 2]]), "mark every cell by the same constraint on this cell"),
+    "cells as marks": (connected([X[:3]]), "mark every cell by the same constraint on this cell"),
+    "nothing": (None, "None is not a constraint; `always` returns a list"),
+    "false": (cp.sum([]) == 1, "False is never true"),
 }
 
 
