@@ -1,16 +1,23 @@
-"""Random shapes on a grid: cages, regions, walls."""
+"""Shapes on a grid: boxes, and random cages, regions, walls."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
 from datasets_gen.layout import DatasetError
 
 LETTERS = "".join(filter(str.isalpha, map(chr, range(0x250))))  # names of regions: A to Z, a to z, accented letters
+
+
+def boxes(x: Any, shape: tuple[int, int]) -> Any:
+    """Return the boxes (rows, columns) of a board x (R, C) as an array (boxes, cells), such as those of a Sudoku."""
+    rows, columns = shape
+    return x.reshape(-1, rows, x.shape[1] // columns, columns).swapaxes(1, 2).reshape(-1, rows * columns)
 
 
 def neighbours(grid: tuple[int, int], cell: int) -> list[int]:

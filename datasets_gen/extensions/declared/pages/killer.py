@@ -12,8 +12,7 @@ class Killer(WithCages):
 
     def always(self, x):
         """Require different digits in rows, columns and boxes."""
-        boxes = x.reshape(3, 2, 2, 3).swapaxes(1, 2).reshape(6, 6)
-        return [cp.AllDifferent(unit) for unit in (*x, *x.T, *boxes)]
+        return [cp.AllDifferent(unit) for unit in (*x, *x.T, *shapes.boxes(x, self.box_shape))]
 
     def puzzle(self, x, rng, fill):
         """Show cages of two to four cells, and digits if these leave several solutions."""

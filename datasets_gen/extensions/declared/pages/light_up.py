@@ -43,11 +43,11 @@ class LightUp(Declared):
     def draw(self, tokens, question=None, relations=None):
         """Draw the board, with the numbers in their walls."""
         board = list(super().draw(tokens))
-        walls = {tuple(shapes.neighbours(self.grid, cell)): cell for cell in range(100)}
+        walls = {tuple(shapes.neighbours(self.grid, cell)): cell for cell in range(self.seq_len)}
         for each in self.instances_of(relations):
             if each.rule[0] == "==":
                 cell = walls[each.ordered]
-                board[cell + cell // 10] = str(each.numbers[0])  # a line has 10 cells and a line end
+                board[cell + cell // self.grid[1]] = str(each.numbers[0])  # a line has a line end
         return "".join(board)
 
     def typed(self, text):

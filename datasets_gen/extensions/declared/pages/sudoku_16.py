@@ -1,6 +1,6 @@
 """Sudoku 16×16: each of 16 symbols once in each row, column and 4×4 box."""
 
-from datasets_gen.extensions.declared import Declared, cp
+from datasets_gen.extensions.declared import Declared, cp, shapes
 from datasets_gen.structure import GridSymmetry
 
 
@@ -15,5 +15,4 @@ class Sudoku16(Declared):
 
     def always(self, x):
         """Require different symbols in rows, columns and boxes."""
-        boxes = x.reshape(4, 4, 4, 4).swapaxes(1, 2).reshape(16, 16)
-        return [cp.AllDifferent(unit) for unit in (*x, *x.T, *boxes)]
+        return [cp.AllDifferent(unit) for unit in (*x, *x.T, *shapes.boxes(x, self.box_shape))]

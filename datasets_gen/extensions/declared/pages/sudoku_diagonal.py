@@ -1,6 +1,6 @@
 """Diagonal Sudoku 9×9: every digit once in each row, column, box and long diagonal."""
 
-from datasets_gen.extensions.declared import Declared, cp
+from datasets_gen.extensions.declared import Declared, cp, shapes
 from datasets_gen.structure import GridSymmetry
 
 
@@ -15,6 +15,5 @@ class SudokuDiagonal(Declared):
 
     def always(self, x):
         """Require different digits in rows, columns, boxes and the two diagonals."""
-        boxes = x.reshape(3, 3, 3, 3).swapaxes(1, 2).reshape(9, 9)
-        units = [*x, *x.T, *boxes, x.diagonal(), x[::-1].diagonal()]
+        units = [*x, *x.T, *shapes.boxes(x, self.box_shape), x.diagonal(), x[::-1].diagonal()]
         return [cp.AllDifferent(unit) for unit in units]

@@ -12,8 +12,8 @@ class Takuzu(Declared):
     def always(self, x):
         """Require halves and triples. Lines need not differ: every puzzle has one solution without this rule."""
         lines = [*x, *x.T]
-        triples = [line[i : i + 3] for line in lines for i in range(8)]
-        halves = [cp.sum(line) == 5 for line in lines]
+        triples = [line[i : i + 3] for line in lines for i in range(len(line) - 2)]
+        halves = [cp.sum(line) == len(line) // 2 for line in lines]
         return [*halves, *(cp.InDomain(cp.sum(triple), [1, 2]) for triple in triples)]
 
     def puzzle(self, x, rng, fill):

@@ -1,6 +1,6 @@
 """Anti-king Sudoku 6×6: no digit touches itself."""
 
-from datasets_gen.extensions.declared import Declared, cp
+from datasets_gen.extensions.declared import Declared, cp, shapes
 
 
 class AntiKing(Declared):
@@ -11,7 +11,6 @@ class AntiKing(Declared):
 
     def always(self, x):
         """Rows, columns, boxes and the steps of a chess king."""
-        boxes = x.reshape(3, 2, 2, 3).swapaxes(1, 2).reshape(6, 6)
-        units = [cp.AllDifferent(unit) for unit in (*x, *x.T, *boxes)]
+        units = [cp.AllDifferent(unit) for unit in (*x, *x.T, *shapes.boxes(x, self.box_shape))]
         steps = [(x[:-1, :-1], x[1:, 1:]), (x[:-1, 1:], x[1:, :-1])]
         return [*units, *(a != b for one, other in steps for a, b in zip(one.flat, other.flat, strict=True))]

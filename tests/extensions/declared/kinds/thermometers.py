@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from datasets_gen.extensions.declared import Declared, Drawn, cp
+from datasets_gen.extensions.declared import Declared, Drawn, cp, shapes
 
 
 class Thermometers(Declared):
@@ -15,8 +15,7 @@ class Thermometers(Declared):
 
     def always(self, x):
         """Rows, columns and boxes."""
-        boxes = x.reshape(3, 2, 2, 3).swapaxes(1, 2).reshape(6, 6)
-        return [cp.AllDifferent(unit) for unit in (*x, *x.T, *boxes)]
+        return [cp.AllDifferent(unit) for unit in (*x, *x.T, *shapes.boxes(x, self.box_shape))]
 
     def puzzle(self, x, rng, fill):
         """Up to six thermometers of three or four cells that do not overlap, and digits in some cells."""

@@ -1,6 +1,6 @@
 """Windoku: a Sudoku with four windows more."""
 
-from datasets_gen.extensions.declared import Declared, cp
+from datasets_gen.extensions.declared import Declared, cp, shapes
 
 
 class Windoku(Declared):
@@ -11,6 +11,5 @@ class Windoku(Declared):
 
     def always(self, x):
         """Rows, columns, boxes and windows."""
-        boxes = x.reshape(3, 3, 3, 3).swapaxes(1, 2).reshape(9, 9)
         windows = [x[r : r + 3, c : c + 3].ravel() for r in (1, 5) for c in (1, 5)]
-        return [cp.AllDifferent(unit) for unit in (*x, *x.T, *boxes, *windows)]
+        return [cp.AllDifferent(unit) for unit in (*x, *x.T, *shapes.boxes(x, self.box_shape), *windows)]
