@@ -107,6 +107,8 @@ def instances(constraints: Any, cells: Mapping[str, int], seen: bool = True) -> 
 
     True, such as `cp.sum([]) == 0`, has no instance. Raises DatasetError for what is not a constraint.
     """
+    if isinstance(constraints, Instance):
+        return [constraints]
     if isinstance(constraints, Unseen):
         return instances(constraints.constraint, cells, seen=False)
     if isinstance(constraints, Runs):
@@ -211,6 +213,8 @@ def _tree(expression: Any, cells: Mapping[str, int]) -> Any:
             return _Cell(cells[name])
         what = "a further variable" if re.fullmatch("[BI]V[0-9]+", name) else f"{expression!s:.60}"
         raise DatasetError(f"a constraint uses {what}, which is not a cell of the puzzle; for more, enlarge `grid`")
+    if name == "indomain" and not len(parts[1]):
+        raise DatasetError(f"{expression!s:.60} never holds, because it lists no values; list those that are allowed")
     if name == "wsum":
         weighted = [(int(weight), _tree(part, cells)) for weight, part in zip(*parts, strict=True)]
         return ["sum", *(part if weight == 1 else ["*", weight, part] for weight, part in weighted)]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from datasets_gen.arguments import add_command, add_output, check_counts, save
+from datasets_gen.extensions.declared import shapes
 from datasets_gen.extensions.declared.expressions import Instance
 from datasets_gen.extensions.declared.linear import hidden_count, linear_form
 from datasets_gen.extensions.declared.pages import page_named
@@ -21,10 +22,9 @@ from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, Declar
 from datasets_gen.extensions.declared.relations import gather, partitioned, rows, signature
 from datasets_gen.extensions.declared.rules import evaluate, named, renamable
 from datasets_gen.extensions.declared.solver import LIGHT, NoPuzzle, Solver, TooHard
-from datasets_gen.extensions.declared.user_code import file_of, user_code
+from datasets_gen.extensions.declared.user_code import file_of, note, user_code
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.parallel import ORDER, Chunk, distinct, share
-from datasets_gen.puzzles import FAMILIES
 from datasets_gen.structure import units
 
 CHUNK = 4  # random puzzles in one task of a process
@@ -37,8 +37,6 @@ ANSWERS = 8  # maximum for a training puzzle that may have several; an epoch dra
 def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
     """Add the command of one puzzle."""
     page = page_named(name)
-    if name not in FAMILIES:  # a user's file
-        refuse_faults(page, name)
     summary = (page.__doc__ or name).split("\n")[0].rstrip(".")
     solutions = "exactly one solution, by CP-SAT" if page.unique else "one or more solutions"
     parser = add_command(
@@ -58,19 +56,6 @@ def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
             type=int,
             metavar="N",
             help=f"keep at least N of the removable clues (default {page.fewest}; 0: no clue is superfluous)",
-        )
-
-
-def refuse_faults(page: type[Declared], name: str) -> None:
-    """Raise DatasetError if a file's shapes or values are not valid, or if it has the name of another puzzle."""
-    if page.name in FAMILIES:
-        raise DatasetError(f"{name}: name = {page.name!r} belongs to a puzzle of the package; choose another")
-    if wrong := page().wrong:
-        if callable(getattr(page, wrong)):
-            raise DatasetError(f"{name}: {wrong} is an attribute of Declared; give your method another name")
-        raise DatasetError(
-            f"{name}: {wrong} = {getattr(page, wrong)!r}; a shape is (rows, columns), values are a text with a "
-            f"different character for each, no space and none of .{page.reserved}, and `black` has as many"
         )
 
 
@@ -138,7 +123,8 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made:
     if not isinstance(drawn, Drawn):
         raise DatasetError(f"{puzzle.name}: `puzzle` returns {type(drawn).__name__}; return Drawn(answer, …)")
     for part, cells in drawn._asdict().items():
-        if part not in ("shown", "optional") and cells is not None and np.size(cells) != puzzle.seq_len:
+        needed = part == "answer" or (part in ("absent", "black") and cells is not None)
+        if needed and np.shape(cells) not in (puzzle.grid, (puzzle.seq_len,)):
             raise DatasetError(
                 f"{puzzle.name}: `{part}` of Drawn has shape {np.shape(cells)}; the grid is {puzzle.grid}"
             )
@@ -259,21 +245,67 @@ def shared_out(puzzles: list[Made], counts: dict[str, int]) -> dict[str, list[Ma
     }
 
 
+def refuse_lost(puzzle: Declared, made: Made) -> None:
+    """Raise DatasetError if the text of a puzzle, as `draw` returns it, states another puzzle for `typed`.
+
+    A user's `draw` may leave out on purpose what the other constraints imply: if the answer is still the only one, a
+    note is printed. A user's `draw` without a `typed` is not checked.
+    """
+    page = type(puzzle)
+    own = [name for name in ("draw", "typed") if not getattr(page, name).__module__.startswith("datasets_gen.")]
+    if own == ["draw"]:
+        return
+    relations = gather(puzzle.always_instances, [made.instances])
+    puzzle = puzzle.of(puzzle.structure.model_copy(update={"relations": relations}))
+    table = rows(relations, [made.instances])
+    asked = None if table is None else table[0]
+    try:
+        with user_code(file_of(page)):
+            tokens, read = puzzle.typed(puzzle.draw(made.question, None, asked))
+    except DatasetError as error:
+        raise DatasetError(f"{puzzle.name}: `typed` refuses the text that `draw` returns: {error}") from error
+    cells = np.flatnonzero(tokens != made.question).tolist()
+    one, other = ({shapes.line_of(r.name, *rest) for r, *rest in puzzle.stated(each)} for each in (asked, read))
+    clues = [f"{puzzle.characters[made.question[cell]]} at cell {cell}" for cell in cells]
+    changed = [*clues, *sorted(one ^ other)]
+    if not changed:
+        return
+    told = f"{puzzle.name}: the text of a puzzle loses or changes `{changed[0]}`"
+    if own and puzzle.unique and puzzle.fault(tokens, made.answers[0], read) is None:
+        note(f"{told}; the answer stays the only one")
+        return
+    mend = f"{'derive the class from Declared, or ' * bool(puzzle.form)}define `draw` and `typed`"
+    if {*cells} - {*puzzle.on_board(np.arange(puzzle.seq_len)).flat}:
+        mend = "`board` hides this cell: enlarge it, or state the clue as >= and <="
+    raise DatasetError(f"{told}, so `solve` would read another puzzle; {'correct `typed`' if own else mend}")
+
+
 def _cost(puzzle: Declared, tables: list[np.ndarray | None]) -> str | None:
-    """Return a note if the linear forms of the constraints have more hidden booleans than the cells have values."""
-    values = tuple(puzzle.open_values)
-    of_cells, hidden = puzzle.seq_len * len(values), Counter[str]()
-    for relation, numbers, cells in (each for table in tables for each in puzzle.constraints_of(table)):
-        if relation.seen:
-            form = linear_form(relation.rule, len(cells), numbers, values)
-            hidden[relation.name] += hidden_count(form, len(cells))
-    count = hidden.total() // len(tables)
-    if count <= of_cells:
+    """Return a note if networks need more hidden booleans than the cells have values.
+
+    The arrays of a network have room for the most instances of each relation, each with the relation's largest form.
+    """
+    values, most = tuple(puzzle.open_values), Counter[str]()
+    of_cells, hidden, sums, longest = puzzle.seq_len * len(values), dict[str, int](), dict[str, int](), 1
+    for table in tables:
+        there = Counter[str]()
+        for relation, numbers, cells in puzzle.constraints_of(table):
+            if relation.seen:
+                form, name = linear_form(relation.rule, len(cells), numbers, values), relation.name
+                there[name] += 1
+                hidden[name] = max(hidden.get(name, 0), hidden_count(form, len(cells)))
+                sums[name] = max(sums.get(name, 0), len(form))
+                longest = max([longest, *(len(each.places) for each in form)])
+        most |= there  # the larger number of each
+    room = Counter({name: count * hidden[name] for name, count in most.items()})
+    if room.total() <= of_cells:
         return None
+    terms = longest * sum(count * sums[name] for name, count in most.items())
+    memory = f" and at least {24 * terms / 1e9:.1f} GB for each puzzle of a batch" if terms > 1e7 else ""
     return (
-        f"networks need {count:,} hidden booleans for the constraints of a puzzle, most of them for "
-        f"{hidden.most_common(1)[0][0]}, and have {of_cells:,} for its cells: training takes about "
-        f"{1 + count / of_cells:.0f} times as long; docs/own-puzzle.md names cheaper forms"
+        f"networks need {room.total():,} hidden booleans for the constraints of a puzzle, most of them for "
+        f"{room.most_common(1)[0][0]}, and have {of_cells:,} for its cells: training takes about "
+        f"{1 + room.total() / of_cells:.0f} times as long{memory}; docs/own-puzzle.md names cheaper forms"
     )
 
 
@@ -288,14 +320,18 @@ def declared_splits(
 ) -> tuple[Declared, dict[str, Split]]:
     """Return the puzzle with the relations of its set, and splits of `counts` puzzles each.
 
-    tell: print early how many draws gave a puzzle, if these are few, and whether the rules cost networks much.
+    tell: print early how many draws gave a puzzle, if these are few, and whether the rules cost networks much, and
+    raise DatasetError if the text of the first puzzle states another one.
     """
     puzzle = page_named(name)()
 
-    failed, draws = Counter[str](), 0
+    failed, draws, checked = Counter[str](), 0, not tell
 
     def hopeless(made: Any, barren: int, puzzles: int) -> bool:
-        nonlocal draws
+        nonlocal draws, checked
+        if not checked and puzzles:
+            refuse_lost(puzzle, next(each for key, each in made if key is not None))
+            checked = True
         failed.update(reason for key, reason in made if key is None)
         early, draws = draws < EARLY, draws + len(made)
         causes = [f"{count} {reason}" for reason, count in failed.most_common()]

@@ -18,13 +18,15 @@ from datasets_gen.extensions.declared.solver import NoPuzzle, Solver
 from datasets_gen.extensions.declared.user_code import file_of, note, user_code
 from datasets_gen.family import Puzzle
 from datasets_gen.layout import DatasetError
-from datasets_gen.structure import GridSymmetry, Structure
+from datasets_gen.structure import GridSymmetry, Relation, Structure
 
 BLACK = "#9d9a92"  # of black cells in pictures, on which a digit can be read
 ABSENT, BLANK, FIRST = 0, 1, 2  # tokens: an absent cell, an open cell, the lowest value
 FACTS = {  # fields of `task` in dataset.json, with their types
     "grid": list, "values": str, "lowest": int, "shown_only": str, "interchangeable": bool, "unique": bool
 }  # fmt: skip
+KINDS = {"values": str, "shown_only": str, "black": str, "lowest": int, "fewest": int, "unique": bool}
+MOST_VALUES = 256 - FIRST  # with those of black cells: tokens are uint8
 OPTIONAL = {"board": list, "box_shape": list, "black": str, "file": str}  # optional ones
 USER_PUZZLES: dict[str, type[Declared]] = {}  # classes of imported puzzle files, by name
 Fill = Callable[..., np.ndarray]
@@ -80,7 +82,8 @@ class Declared(Puzzle):
         wrong = next((name for name, kind in kinds.items() if type(facts[name]) is not kind), None)
         puzzle = cls(structure, **facts)
         if wrong := wrong or puzzle.wrong:
-            raise DatasetError(f"task {facts} is not a puzzle: {wrong} is {facts[wrong]!r}; regenerate the set")
+            stated = getattr(puzzle, wrong)
+            raise DatasetError(f"task {facts} is not a puzzle: {wrong} is {stated!r}; regenerate the set")
         for relation in () if structure is None else structure.relations:
             check(relation.rule, relation.name, relation.places)
         if puzzle.file and puzzle.name not in USER_PUZZLES:
@@ -89,18 +92,21 @@ class Declared(Puzzle):
 
     @property
     def wrong(self) -> str | None:
-        """Return the name of the first attribute that is not a shape, or not distinct values; None: all are valid."""
+        """Return the name of the first attribute that is not valid; None: all are."""
         for name in ("grid", "board", "box_shape"):
             shape = getattr(self, name) or self.grid
             two = isinstance(shape, tuple) and [type(n) for n in shape] == [int, int] and shape != (1, 1)
             if not two or not all(0 < n <= most for n, most in zip(shape, self.grid, strict=True)):
                 return name
-        for name in ("values", "shown_only", "black"):
-            if not isinstance(getattr(self, name), str):
+        for name, kind in KINDS.items():
+            if type(getattr(self, name)) is not kind:
                 return name
-        distinct = {*self.values, *self.black} - {*" ._", *self.reserved}
-        if not self.values or len(distinct) < len(self.values + self.black):
+        count = len(self.values + self.black)
+        distinct = {*self.values, *self.black} - {*"._", *self.ignored_characters, *self.reserved}
+        if not self.values or not len(distinct) == count <= MOST_VALUES:
             return "values"
+        if not {*self.shown_only} < {*self.values}:
+            return "shown_only"
         return "black" if len(self.black) not in (0, len(self.values)) else None
 
     def of(self, structure: Structure) -> Self:
@@ -344,6 +350,11 @@ class Declared(Puzzle):
         each = listed(self.structure, relations)
         return [Instance(r.rule, tuple(cells), numbers, r.places, r.seen).unfolded for r, numbers, cells in each]
 
+    def stated(self, relations: np.ndarray | None) -> list[tuple[Relation, tuple[int, ...], tuple[int, ...]]]:
+        """Return (relation, clue numbers, cells) of one puzzle's rows; cells ascend if their order does not matter."""
+        every = listed(self.structure, relations)
+        return [(r, numbers, tuple(cells if r.places else sorted(cells))) for r, numbers, cells in every]
+
     def fault(self, question: np.ndarray, answer: np.ndarray, relations: np.ndarray | None = None) -> str | None:
         """Describe the first violated rule, or say that the question has another solution; None: neither."""
         broken = self.mistake(question, answer, relations)
@@ -372,16 +383,16 @@ class Declared(Puzzle):
         """Return (N,) uint64, equal for equal clues and relations, up to a renaming of interchangeable values."""
         hashes, renamed = [], self.open_tokens if self.interchangeable else ()
         for n, question in enumerate(questions):
-            every = listed(self.structure, None if relations is None else relations[n])
-            instances = [(r.name, numbers, tuple(cells if r.places else sorted(cells))) for r, numbers, cells in every]
-            hashes.append(signature(question, instances, renamed))
+            every = self.stated(None if relations is None else relations[n])
+            hashes.append(signature(question, [(r.name, *rest) for r, *rest in every], renamed))
         return np.array(hashes, np.uint64)
 
     def notes(self, labels: Mapping[str, np.ndarray]) -> list[str]:
         """Return a note for each split with answers that occur in train, up to rotation, reflection and renaming."""
         renamed = self.open_tokens if self.interchangeable else ()
-        keys = {name: [answer_signature(each, self.grid, renamed) for each in some] for name, some in labels.items()}
-        moves = [*["rotation", "reflection"] * (self.grid[0] > 1), *["renaming of the values"] * bool(renamed)]
+        keys = {n: [answer_signature(self.on_board(each), renamed) for each in some] for n, some in labels.items()}
+        turned = (self.board or self.grid)[0] > 1
+        moves = [*["rotation", "reflection"] * turned, *["renaming of the values"] * bool(renamed)]
         train, alike = {*keys.pop("train", ())}, f" up to {', '.join(moves)}" if moves else ""
         repeated = {name: sum(key in train for key in hashes) for name, hashes in keys.items()}
         return [
@@ -423,32 +434,16 @@ class Declared(Puzzle):
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """Draw the grid, a map of the regions of relations, and a line for every other instance."""
-        every = listed(self.structure, relations)
-        instances = [(r, numbers, tuple(cells if r.places else sorted(cells))) for r, numbers, cells in every]
-        mapped, letters = self._regions(instances)
+        instances = self.stated(relations)
+        shown = {*self.on_board(np.arange(self.seq_len)).ravel().tolist()}
+        mapped, letters = shapes.mapped(instances, self.grid, shown)
         marked = self.on_board(shapes.lettered(letters, self.seq_len))
         lines = ["", *map("".join, marked), ""] if letters else []
         for name in mapped:
             of_regions = ((letters[cells], *numbers) for r, numbers, cells in instances if r.name == name)
             lines.append(f"{name}: {' '.join('='.join(map(str, each)) for each in of_regions)}")
-        others = ((" ".join(map(str, (r.name, *n))), c) for r, n, c in instances if r.name not in mapped)
-        lines += [f"{head}: {' '.join(map(str, cells))}" for head, cells in others]
+        lines += [shapes.line_of(r.name, n, cells) for r, n, cells in instances if r.name not in mapped]
         return "\n".join([super().draw(tokens), *lines])
-
-    def _regions(self, instances: Sequence[Any]) -> tuple[list[str], dict[tuple[int, ...], str]]:
-        """Return the relations whose instances are disjoint connected regions, and a letter for each region."""
-        mapped, letters = list[str](), dict[tuple[int, ...], str]()
-        shown, most = {*self.on_board(np.arange(self.seq_len)).ravel().tolist()}, self.grid[1]
-        for name in dict.fromkeys(r.name for r, _, _ in instances if not r.places):
-            regions = [cells for r, _, cells in instances if r.name == name]
-            every = dict.fromkeys([*letters, *regions])
-            disjoint = len({*regions}) == len(regions) and sum(map(len, every)) == len(set().union(*every))
-            whole = all(shapes.connected({*cells}, self.grid) for cells in regions)
-            across = any(len({c // most for c in cells}) > 1 < len({c % most for c in cells}) for cells in regions)
-            if disjoint and whole and across and shown.issuperset(set().union(*regions)):
-                mapped.append(name)
-                letters = dict(zip(every, shapes.LETTERS, strict=False))
-        return mapped, letters
 
     def typed(self, text: str) -> Typed:
         """Return the tokens (S,) and relations (M, 1 + C + P) of a typed puzzle."""
@@ -460,10 +455,10 @@ class Declared(Puzzle):
             cells = self.on_board(np.arange(self.seq_len))
             read = shapes.read_letters(board[-rows_shown:], cells.shape)
             board, regions = board[:-rows_shown], {name: cells.flat[shown].tolist() for name, shown in read.items()}
-        table = rows(self.structure.relations, [[each for line in stated for each in self._typed(line, regions)]])
+        table = rows(self.structure.relations, [[each for line in stated for each in self.instances_in(line, regions)]])
         return self._tokens("\n".join(board)), None if table is None else table[0]
 
-    def _typed(self, line: str, regions: Mapping[str, list[int]]) -> list[Instance]:
+    def instances_in(self, line: str, regions: Mapping[str, list[int]]) -> list[Instance]:
         """Parse the instances of a line: `NAME NUMBER: CELL CELL`, or `NAME: A=NUMBER B` over regions of the map."""
         head, _, tail = line.partition(":")
         name, *numbers = head.split() or [""]

@@ -163,11 +163,10 @@ def signature(question: np.ndarray, instances: Iterable[Any], renamed: Sequence[
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
-def answer_signature(answer: np.ndarray, grid: tuple[int, int], renamed: Sequence[int]) -> int:
-    """Return a hash of an answer (S,) that does not change if these tokens are renamed or the board is turned.
+def answer_signature(board: np.ndarray, renamed: Sequence[int]) -> int:
+    """Return a hash of an answer that does not change if these tokens are renamed or the board is turned.
 
     Rotations and reflections count for boards of several rows; the order of a single row, such as a graph's, is fixed.
     """
-    board = answer.reshape(grid)
-    turns = [np.rot90(side, k) for side in (board, board.T) for k in range(4)] if grid[0] > 1 else [board]
+    turns = [np.rot90(side, k) for side in (board, board.T) for k in range(4)] if len(board) > 1 else [board]
     return min(signature(turn.ravel(), (), renamed) for turn in turns if turn.shape == board.shape)

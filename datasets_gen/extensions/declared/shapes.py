@@ -102,6 +102,31 @@ def walls(grid: tuple[int, int], rng: np.random.Generator, share: float, shortes
             return closed
 
 
+def mapped(
+    instances: Sequence[Any], grid: tuple[int, int], shown: set[int]
+) -> tuple[list[str], dict[tuple[int, ...], str]]:
+    """Return the relations whose instances are disjoint connected regions of `shown` cells, and each region's letter.
+
+    instances: (relation, clue numbers, cells), as of `Declared.stated`.
+    """
+    names, letters = list[str](), dict[tuple[int, ...], str]()
+    for name in dict.fromkeys(r.name for r, _, _ in instances if not r.places):
+        regions = [cells for r, _, cells in instances if r.name == name]
+        every = dict.fromkeys([*letters, *regions])
+        disjoint = len({*regions}) == len(regions) and sum(map(len, every)) == len(set().union(*every))
+        whole = all(connected({*cells}, grid) for cells in regions)
+        across = any(len({c // grid[1] for c in cells}) > 1 < len({c % grid[1] for c in cells}) for cells in regions)
+        if disjoint and whole and across and shown.issuperset(set().union(*regions)):
+            names.append(name)
+            letters = dict(zip(every, LETTERS, strict=False))
+    return names, letters
+
+
+def line_of(name: str, numbers: Sequence[int], cells: Sequence[int]) -> str:
+    """Return the line of an instance in text: its relation, clue numbers and cells."""
+    return f"{' '.join(map(str, (name, *numbers)))}: {' '.join(map(str, cells))}"
+
+
 def lettered(letters: Mapping[tuple[int, ...], str], cells: int) -> np.ndarray:
     """Return (S,): each cell's letter of its region, a dot outside of regions."""
     characters = np.full(cells, ".")

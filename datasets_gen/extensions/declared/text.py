@@ -28,26 +28,36 @@ def labelled(text: str, *heads: str) -> list[str]:
 
 
 class WithSigns(Declared):
-    """Cells with a space, `<` or `>` between neighbours; lines of `^` (above < below) and `v` between rows."""
+    """Cells with a space, `<` or `>` between neighbours; lines of `^` (above < below) and `v` between rows.
+
+    Below the board, a line `NAME NUMBER: CELL CELL` states each constraint that is no such sign.
+    """
 
     form = "signs"
-    reserved = "<>^v"
+    reserved = "<>^v:"
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """Draw cells and signs in turn."""
         rows, columns = self.grid
         board = np.full((2 * rows, 2 * columns), " ")
         board[::2, ::2] = np.array(list(self.characters))[tokens].reshape(self.grid)
-        for low, high in (each.cells for each in self.instances_of(relations)):
-            row, column = divmod(min(low, high), columns)
-            across = abs(low - high) == 1
-            board[2 * row + (not across), 2 * column + across] = ("<>" if across else "^v")[low > high]
-        return "\n".join("".join(line).rstrip() for line in board[:-1])
+        lines = []
+        for relation, numbers, cells in self.stated(relations):
+            first = min(cells)
+            row, column = divmod(first, columns)
+            across = max(cells) == first + 1 and column + 1 < columns
+            if relation.rule == ["<", "x0", "x1"] and relation.seen and (across or max(cells) == first + columns):
+                board[2 * row + (not across), 2 * column + across] = ("<>" if across else "^v")[cells[0] > first]
+            else:
+                lines.append(shapes.line_of(relation.name, numbers, cells))
+        return "\n".join([*("".join(line).rstrip() for line in board[:-1]), *lines])
 
     def typed(self, text: str) -> Typed:
         """Parse such a drawing, or rows of cells without signs."""
+        stated = [each for line in text.split("\n") if ":" in line for each in self.instances_in(line, {})]
+        text = "\n".join(line for line in text.split("\n") if ":" not in line)
         if not set(text) & set(self.reserved):
-            return self.of_board(text, [])
+            return self.of_board(text, stated)
         (rows, columns), x = self.grid, self.cells.flat
         lines = [line.rstrip().ljust(2 * columns - 1) for line in drawn_lines(text)]
         if [len(line) for line in lines] != [2 * columns - 1] * (2 * rows - 1):
@@ -63,7 +73,7 @@ class WithSigns(Declared):
             first = row // 2 * columns + column // 2
             one, other = x[first], x[first + (columns if row % 2 else 1)]
             signs.append(one < other if sign in "<^" else other < one)
-        return self.of_board("\n".join(map("".join, board[::2, ::2])), signs)
+        return self.of_board("\n".join(map("".join, board[::2, ::2])), [*signs, *stated])
 
 
 class WithCages(Declared):
@@ -107,15 +117,19 @@ class WithCages(Declared):
 
 
 class WithRuns(Declared):
-    """Rows, each followed by the lengths of its runs; then `columns: 1 2, 3, …`. An empty line has the run 0."""
+    """Rows, each followed by the lengths of its runs; then `columns: 1 2, 3, …`.
+
+    An empty line has the run 0, a line without a clue has `?`.
+    """
 
     form = "runs"
 
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """Draw board and runs."""
-        runs = {each.cells: each.numbers for each in self.instances_of(relations)}
+        runs = {each.cells: each.numbers for each in self.instances_of(relations) if each.rule == ["runs"]}
         cells = np.arange(self.seq_len).reshape(self.grid)
-        clues = [" ".join(map(str, runs.get(tuple(line.tolist())) or (0,))) for line in (*cells, *cells.T)]
+        of_lines = [runs.get(tuple(line.tolist()), "?") or (0,) for line in (*cells, *cells.T)]
+        clues = [" ".join(map(str, clue)) for clue in of_lines]
         board = super(Declared, self).draw(tokens).split("\n")
         across = [f"{row}  {clue}" for row, clue in zip(board, clues, strict=False)]
         return "\n".join([*across, f"columns: {', '.join(clues[len(board) :])}"])
@@ -125,14 +139,16 @@ class WithRuns(Declared):
         (board, columns), x = labelled(text, "columns"), self.cells
         across = [line.split() for line in board.split("\n")]
         clues = [words[1:] for words in across] + [words.split() for words in columns.split(",")]
-        runs = [[whole(word, "length of a run") for word in clue] for clue in clues]
+        runs = [None if clue == ["?"] else [whole(word, "length of a run") for word in clue] for clue in clues]
         if [len(across), len(runs)] != [len(x), len(x) + len(x.T)]:
             raise DatasetError(
                 f"{len(across)} rows and {len(runs) - len(across)} columns; type {len(x)} and {len(x.T)}"
             )
-        if any(not line or (0 in line and len(line) > 1) for line in runs):
-            raise DatasetError("a line has no lengths, or 0 with others; type lengths from 1, or only 0 for no run")
-        lines = [Runs(cells, [n for n in line if n]) for cells, line in zip((*x, *x.T), runs, strict=True)]
+        known = [(cells, line) for cells, line in zip((*x, *x.T), runs, strict=True) if line is not None]
+        if any(not line or (0 in line and len(line) > 1) for _, line in known):
+            wanted = "type lengths from 1, only 0 for no run, or only ? for a line without a clue"
+            raise DatasetError(f"a line has no lengths, or 0 with others; {wanted}")
+        lines = [Runs(cells, [n for n in line if n]) for cells, line in known]
         return self.of_board("\n".join(words[0] for words in across), lines)
 
 

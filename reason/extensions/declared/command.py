@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import keyword
 import re
+import sys
 from pathlib import Path
 
+from datasets_gen.extensions.declared.pages import NAME
 from datasets_gen.puzzles import FAMILIES
 from datasets_gen.typed import Parser, typed
 from reason.errors import ConfigError
@@ -48,11 +51,14 @@ def main(argv: list[str]) -> int:
     parser = Parser(prog="reason new-puzzle", description=DESCRIPTION)
     parser.add_argument("name", metavar="NAME", help="letters, digits and -, a letter first")
     name = parser.parse_args(argv).name
-    if not re.fullmatch("[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+    if not re.fullmatch(NAME, name):
         raise ConfigError(f"{name} is no name of a puzzle: type small letters, digits and -, as in my-puzzle")
     if name in FAMILIES:
         raise ConfigError(f"{name} is a puzzle of the package; type another name, as in my-{name}")
-    path = Path(f"{name.replace('-', '_')}.py")
+    stem = name.replace("-", "_")
+    if stem in sys.stdlib_module_names or keyword.iskeyword(stem):
+        raise ConfigError(f"{stem}.py would hide Python's own {stem}; type another name, as in my-{name}")
+    path = Path(f"{stem}.py")
     title = "".join(part.capitalize() for part in name.split("-"))
     try:
         with path.open("x", encoding="utf-8") as file:

@@ -23,7 +23,7 @@ from datasets_gen.extensions.declared.relations import gather, rows
 from datasets_gen.extensions.declared.solver import NoPuzzle
 from datasets_gen.layout import DatasetError, read_metadata, read_split, write_dataset
 from datasets_gen.parallel import ORDER, Chunk, seeded
-from datasets_gen.puzzles import family_of, puzzle_of
+from datasets_gen.puzzles import family_of, puzzle_named, puzzle_of
 from reason.config.overrides import override
 from reason.data import PuzzleData
 from reason.extensions.declared.presets import PAGES, sample
@@ -166,6 +166,7 @@ WORDS = {
     "ANSWER": "answer",
 }
 A, B = "x[0, 0] == x[0, 1]", "x[0, 1] == 2"
+RETURN = "return Drawn(ANSWER, SHOWN)"
 FAULTS = [  # what is typed in place of something else, and what is said
     ("ALWAYS", "x[0, 0] + x[0, 1] == 9", "no grid satisfies `always`: sum_eq_9 of cells (0, 1) excludes the last ones"),
     ("FILL", "[x[0, 1] == 1]", "0 of 100 draws gave a new puzzle; 100 gave fill(…) clues that contradict `always`"),
@@ -183,6 +184,15 @@ FAULTS = [  # what is typed in place of something else, and what is said
         "a cell may have [1, 2, 3]; a value",
     ),
     ("return Drawn(ANSWER, SHOWN)", "return answer", "`puzzle` returns ndarray; return Drawn(answer, …)"),
+    ("ANSWER", "answer.T", "`answer` of Drawn has shape (3, 1); the grid is (1, 3)"),
+    ("ANSWER", "None", "`answer` of Drawn has shape (); the grid is (1, 3)"),
+    ("ALWAYS", "cp.InDomain(x[0, 0], [])", "x[0,0] in [] never holds, because it lists no values"),
+    (
+        "SHOWN",
+        "x[0] == answer[0])\n\n    board = (1, 2",
+        "at cell 2`, so `solve` would read another puzzle; `board` hides this",
+    ),
+    (RETURN, f"{RETURN}\n\n    def typed(self, text):\n        return super().typed('...')", "puzzle; correct `typed`"),
     ("ANSWER", "answer / nothing", "line 15: NameError: name 'nothing' is not defined"),
     *(
         ("ALWAYS", each, "line 11: TypeError: Python evaluates `or`, `and`, `not`, `if`")
@@ -196,6 +206,11 @@ FAULTS = [  # what is typed in place of something else, and what is said
     ('"123"', '"123"; black = "AB"', "black = 'AB'; a shape is"),
     ('"123"', '"123"; interchangeable = True', "interchangeable = True, but lt distinguishes values; leave it out"),
     ('name = "mine"', 'name = "sudoku"', "name = 'sudoku' belongs to a puzzle of the package"),
+    ('name = "mine"', 'name = "na me/x"', "name = 'na me/x'; type small letters, digits and -, as in name = "),
+    ('name = "mine"', "", "the class Mine has no name; type small letters"),
+    ('"123"', '"123"; lowest = "0"', "lowest = '0'; type a whole number"),
+    ('"123"', '"123"; shown_only = "123"', "shown_only = '123'; type some of the values"),
+    ('"123"', '"".join(map(chr, range(300, 555)))', "both have at most 254 together"),
     (OWN, "", "has 0 subclasses of Declared; write one"),
     (OWN, "x = (", "line 1: SyntaxError: '(' was never closed"),
 ]
@@ -278,6 +293,18 @@ def test_a_clue_that_networks_do_not_read_is_told(tmp_path, capsys):
     assert "note: networks do not see the clues sum_eq, because of unseen(…)" in capsys.readouterr().err
 
 
+def test_a_text_that_leaves_out_what_the_rules_imply_is_told(tmp_path, capsys):
+    typed = "\n\n    def typed(self, text):\n        return super().typed(text[:3]"
+    path = own_file(tmp_path, SHOWN=f"[x[0, 0] < 3, x[0, 2] == answer[0, 2]]){typed}")
+    assert main([path, "--train", "2", "--test", "0", "--output-dir", str(tmp_path / "set")]) == 0
+    assert "loses or changes `lt_3: 0`; the answer stays the only one" in capsys.readouterr().err
+
+
+def test_a_faulty_file_is_refused_in_place_of_a_set(tmp_path):
+    with pytest.raises(DatasetError, match="belongs to a puzzle of the package"):
+        puzzle_named(own_file(tmp_path, 'name = "mine"', 'name = "sudoku"'))
+
+
 def test_without_cpmpy_there_is_one_clear_line(tmp_path, monkeypatch, capsys):
     puzzle, questions, answers, relations = drawn("futoshiki")
     monkeypatch.setitem(sys.modules, "cpmpy", None)
@@ -328,6 +355,13 @@ def test_text_that_is_no_puzzle_is_refused_in_one_line(name):
             puzzle.typed(text)
         assert words in str(raised.value)
         assert "\n" not in str(raised.value)
+
+
+def test_a_line_without_a_clue_is_drawn_and_typed():
+    puzzle, questions, _, relations = drawn("nonogram")
+    text = puzzle.draw(questions[0], None, relations[0, 1:])
+    assert text.split("\n")[0].endswith("  ?")
+    assert puzzle.typed(text)[1].tolist() == relations[0, 1:].tolist()
 
 
 @pytest.mark.parametrize("name", ["declared-puzzle", "any", *PAGES])

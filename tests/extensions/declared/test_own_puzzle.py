@@ -144,8 +144,9 @@ class Gaps(WithSigns):
     grid, values = (1, 3), "12"
 
     def puzzle(self, x, rng, fill):
-        """The first cell is the lower one."""
-        return Drawn([1, 2, 1], [x[0, 0] < x[0, 1]], absent=np.array([False, False, True]))
+        """Not every constraint is a sign between neighbours."""
+        a, b, c = x[0]
+        return Drawn([1, 2, 1], [a < b, a <= 1, c != b], absent=np.array([False, False, True]))
 
 
 REGIONS, SUMS = "\n\nAAB\nABB\n\nsum_eq_1: A B\nlt: 1 0", "\n\nAA.\nABB\n\nsum_eq: A=2 B=0\nle: 3 0\nalldifferent: 0 3"
@@ -154,7 +155,7 @@ DRAWN = {  # the boards of question and answer, and what stands below
     Sums: (".**\n...", "***\n---", SUMS),
     Hidden: ("*.\n.*", "*-\n-*", "\n\nAA\nA.\n\nsum_eq_1: A"),
     Blacks: ("❷1.", "❷13", ""),
-    Gaps: (".<. _", "1<2 _", ""),
+    Gaps: (".<. _", "1<2 _", "\nle_1: 0\nalldifferent: 1 2"),
 }
 
 
@@ -182,18 +183,16 @@ def test_regions_hidden_cells_and_black_cells_are_drawn_and_typed(page):
     assert board_picture(mine, made.answers[0], made.question).height == 48 * len(answered.splitlines()) + 16
 
 
+def test_turned_boards_are_told_beside_hidden_cells():
+    assert Hidden().notes({"train": np.array([[2, 3, 3, 2, 2, 3]]), "test": np.array([[3, 2, 2, 2, 2, 2]])})
+
+
 def test_costly_rules_are_noted(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["new-puzzle", "peaks"]) == 0
     rule = "cp.sum([cp.max(line[:n]) for line in (*x, *x.T) for n in (2, 3, 4, 5)]) >= 0"
-    Path("peaks.py").write_text(
-        re.sub(
-            r"def always.*",
-            f"def always(self, x):\n        return [{rule}]\n",
-            Path("peaks.py").read_text(),
-            flags=re.DOTALL,
-        )
-    )
+    always = f"def always(self, x):\n        return [{rule}]\n"
+    Path("peaks.py").write_text(re.sub("def always.*", always, Path("peaks.py").read_text(), flags=re.DOTALL))
     assert main(["generate", "peaks.py", "--train", "1", "--test", "0", "--processes", "1", "--output-dir", "set"]) == 0
     assert "hidden booleans for the constraints of a puzzle, most of them for sum_max" in capsys.readouterr().err
 
@@ -219,6 +218,9 @@ def test_names_and_files_that_are_refused(tmp_path, monkeypatch, capsys):
     for name in ("../up", "2hills", "Hills", "a b"):
         assert main(["new-puzzle", name]) == 1
         assert "is no name of a puzzle" in capsys.readouterr().err
+    for name in ("random", "class"):
+        assert main(["new-puzzle", name]) == 1
+        assert f"{name}.py would hide Python's own {name}; type another name" in capsys.readouterr().err
     assert main(["new-puzzle", "sudoku"]) == 1
     assert "sudoku is a puzzle of the package; type another name, as in my-sudoku" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
