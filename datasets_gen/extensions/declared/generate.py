@@ -30,7 +30,7 @@ from datasets_gen.structure import units
 CHUNK = 4  # random puzzles in one task of a process
 PATIENCE = 100, 20  # stop after max(100, 20 times the mean draws of a new puzzle) draws without a new one
 EARLY = 40  # draws after which a low rate is printed
-SAMPLE = 10  # puzzles whose hidden booleans are counted
+SAMPLE = 100  # puzzles whose hidden booleans are counted
 ANSWERS = 8  # maximum for a training puzzle that may have several; an epoch draws one of them
 
 
