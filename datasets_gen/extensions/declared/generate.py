@@ -136,12 +136,17 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made:
     answer = np.where(absent, puzzle.lowest, answer)
     givens, instances = puzzle.read(drawn.shown)
     clues = [puzzle.read(clue) for clue in drawn.optional]
+    every_cell = np.arange(puzzle.seq_len)
+    shown_cells = {*(every_cell if "typed" in own_text(type(puzzle)) else puzzle.on_board(every_cell)).flat}
     for clue in [({}, puzzle.always_instances), (givens, instances), *clues]:
         if violated := _violated(puzzle, answer, clue):
             lowest = f" (absent cells have the value {puzzle.lowest})" if absent.any() else ""
             raise DatasetError(f"{puzzle.name}: the answer violates {violated}{lowest}")
         if gone := [cell for cell in clue[0] if absent[cell]]:
             raise DatasetError(f"{puzzle.name}: {puzzle.place(gone[0])} is absent and has a clue; leave one out")
+        if lost := [cell for cell in clue[0] if cell not in shown_cells]:
+            mend = "offer clues in shown cells only, or enlarge `board`"
+            raise DatasetError(f"{puzzle.name}: cell {lost[0]} has a clue, and `board` hides the cell; {mend}")
     if black.any() and not (puzzle.black and {*np.flatnonzero(black).tolist()} <= givens.keys()):
         raise DatasetError(f"{puzzle.name}: black cells need clues in `shown`, and the class needs `black`")
     optional = [index for index, (_, others) in enumerate(clues) for _ in others]  # one for each part of a clue
@@ -245,6 +250,11 @@ def shared_out(puzzles: list[Made], counts: dict[str, int]) -> dict[str, list[Ma
     }
 
 
+def own_text(page: type[Declared]) -> list[str]:
+    """Return which of `draw` and `typed` a user's file defines."""
+    return [name for name in ("draw", "typed") if not getattr(page, name).__module__.startswith("datasets_gen.")]
+
+
 def refuse_lost(puzzle: Declared, made: Made) -> None:
     """Raise DatasetError if the text of a puzzle, as `draw` returns it, states another puzzle for `typed`.
 
@@ -252,7 +262,7 @@ def refuse_lost(puzzle: Declared, made: Made) -> None:
     note is printed. A user's `draw` without a `typed` is not checked.
     """
     page = type(puzzle)
-    own = [name for name in ("draw", "typed") if not getattr(page, name).__module__.startswith("datasets_gen.")]
+    own = own_text(page)
     if own == ["draw"]:
         return
     relations = gather(puzzle.always_instances, [made.instances])
@@ -275,8 +285,6 @@ def refuse_lost(puzzle: Declared, made: Made) -> None:
         note(f"{told}; the answer stays the only one")
         return
     mend = f"{'derive the class from Declared, or ' * bool(puzzle.form)}define `draw` and `typed`"
-    if {*cells} - {*puzzle.on_board(np.arange(puzzle.seq_len)).flat}:
-        mend = "`board` hides this cell: enlarge it, or state the clue as >= and <="
     raise DatasetError(f"{told}, so `solve` would read another puzzle; {'correct `typed`' if own else mend}")
 
 

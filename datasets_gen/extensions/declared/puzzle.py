@@ -62,8 +62,8 @@ class Declared(Puzzle):
 
     def puzzle(self, x: Any, rng: np.random.Generator, fill: Fill) -> Drawn:
         """Return a random puzzle; fill(constraints) returns a random grid that satisfies them and `always`."""
-        answer = fill()
-        return Drawn(answer, optional=[cell == value for cell, value in zip(x.flat, answer.flat, strict=True)])
+        answer, shown = fill(), self.on_board(np.arange(self.seq_len)).flat
+        return Drawn(answer, optional=[x.flat[cell] == answer.flat[cell] for cell in shown])
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls) and not cls.__module__.startswith("datasets_gen."):

@@ -190,7 +190,7 @@ FAULTS = [  # what is typed in place of something else, and what is said
     (
         "SHOWN",
         "x[0] == answer[0])\n\n    board = (1, 2",
-        "at cell 2`, so `solve` would read another puzzle; `board` hides this",
+        "cell 2 has a clue, and `board` hides the cell; offer clues in",
     ),
     (RETURN, f"{RETURN}\n\n    def typed(self, text):\n        return super().typed('...')", "puzzle; correct `typed`"),
     ("ANSWER", "answer / nothing", "line 15: NameError: name 'nothing' is not defined"),
