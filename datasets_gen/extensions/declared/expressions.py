@@ -39,10 +39,10 @@ class Instance(NamedTuple):
 
     @property
     def clue(self) -> tuple[int, int] | None:
-        """Return (cell, value) of `cell == value`; None: another constraint."""
-        if self.rule[:2] != ["==", "x0"] or not (self.numbers or type(self.rule[2]) is int):
+        """Return (cell, value) of `cell == value`; None: another constraint, or one that networks do not see."""
+        if not self.seen or self.rule[:2] != ["==", "x0"] or not (self.numbers or type(self.rule[2]) is int):
             return None
-        return self.cells[0], (*self.numbers, self.rule[2])[0]
+        return self.cells[0], (*self.numbers, self.rule[2])[0]  # a negative value is in the rule
 
     @property
     def folded(self) -> Instance:

@@ -136,15 +136,14 @@ def make(puzzle: Declared, rng: np.random.Generator, answers: int = 1) -> Made:
     answer = np.where(absent, puzzle.lowest, answer)
     givens, instances = puzzle.read(drawn.shown)
     clues = [puzzle.read(clue) for clue in drawn.optional]
-    every_cell = np.arange(puzzle.seq_len)
-    shown_cells = {*(every_cell if "typed" in own_text(type(puzzle)) else puzzle.on_board(every_cell)).flat}
+    typed_cells = {*(range(puzzle.seq_len) if "typed" in own_text(type(puzzle)) else puzzle.shown_cells)}
     for clue in [({}, puzzle.always_instances), (givens, instances), *clues]:
         if violated := _violated(puzzle, answer, clue):
             lowest = f" (absent cells have the value {puzzle.lowest})" if absent.any() else ""
             raise DatasetError(f"{puzzle.name}: the answer violates {violated}{lowest}")
         if gone := [cell for cell in clue[0] if absent[cell]]:
             raise DatasetError(f"{puzzle.name}: {puzzle.place(gone[0])} is absent and has a clue; leave one out")
-        if lost := [cell for cell in clue[0] if cell not in shown_cells]:
+        if lost := [cell for cell in clue[0] if cell not in typed_cells]:
             mend = "offer clues in shown cells only, or enlarge `board`"
             raise DatasetError(f"{puzzle.name}: cell {lost[0]} has a clue, and `board` hides the cell; {mend}")
     if black.any() and not (puzzle.black and {*np.flatnonzero(black).tolist()} <= givens.keys()):
@@ -291,7 +290,7 @@ def refuse_lost(puzzle: Declared, made: Made) -> None:
 def _cost(puzzle: Declared, tables: list[np.ndarray | None]) -> str | None:
     """Return a note if networks need more hidden booleans than the cells have values.
 
-    The arrays of a network have room for the most instances of each relation, each with the relation's largest form.
+    A network reserves memory for the largest number of instances of each relation and for the relation's largest form.
     """
     values, most = tuple(puzzle.open_values), Counter[str]()
     of_cells, hidden, sums, longest = puzzle.seq_len * len(values), dict[str, int](), dict[str, int](), 1
@@ -309,11 +308,12 @@ def _cost(puzzle: Declared, tables: list[np.ndarray | None]) -> str | None:
     if room.total() <= of_cells:
         return None
     terms = longest * sum(count * sums[name] for name, count in most.items())
-    memory = f" and at least {24 * terms / 1e9:.1f} GB for each puzzle of a batch" if terms > 1e7 else ""
+    memory = f" and needs at least {24 * terms / 1e9:.1f} GB for each puzzle of a batch" if terms > 1e7 else ""
+    count, name = room.total(), room.most_common(1)[0][0]
     return (
-        f"networks need {room.total():,} hidden booleans for the constraints of a puzzle, most of them for "
-        f"{room.most_common(1)[0][0]}, and have {of_cells:,} for its cells: training takes about "
-        f"{1 + room.total() / of_cells:.0f} times as long{memory}; docs/own-puzzle.md names cheaper forms"
+        f"networks need {count:,} hidden booleans for the constraints of a puzzle, most of them for {name}. Its cells "
+        f"need {of_cells:,}. So training takes about {1 + count / of_cells:.0f} times as long{memory}; "
+        "docs/own-puzzle.md names cheaper forms"
     )
 
 

@@ -62,8 +62,8 @@ class Declared(Puzzle):
 
     def puzzle(self, x: Any, rng: np.random.Generator, fill: Fill) -> Drawn:
         """Return a random puzzle; fill(constraints) returns a random grid that satisfies them and `always`."""
-        answer, shown = fill(), self.on_board(np.arange(self.seq_len)).flat
-        return Drawn(answer, optional=[x.flat[cell] == answer.flat[cell] for cell in shown])
+        answer = fill()
+        return Drawn(answer, optional=[x.flat[cell] == answer.flat[cell] for cell in self.shown_cells])
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls) and not cls.__module__.startswith("datasets_gen."):
@@ -148,6 +148,12 @@ class Declared(Puzzle):
         return super().on_board(cells)[..., :rows, :columns]
 
     @property
+    def shown_cells(self) -> list[int]:
+        """Return the cells that drawings show, row by row."""
+        shown: list[int] = self.on_board(np.arange(self.seq_len)).ravel().tolist()
+        return shown
+
+    @property
     def characters(self) -> str:
         """Return one character per token: _ (absent cell), a dot (open cell), values, values of black cells."""
         return "_." + self.values + self.black
@@ -221,13 +227,10 @@ class Declared(Puzzle):
         for instance in instances(constraints, self._numbers):
             if instance.rule == ["runs"] and self.open_values != [0, 1]:
                 raise DatasetError(f"Runs needs cells with the values 0 and 1; {self.name} has {self.open_values}")
-            if instance.rule[:2] != ["==", "x0"] or not (instance.numbers or type(instance.rule[2]) is int):
+            if instance.clue is None:
                 others.append(instance)
                 continue
-            cell, value = (
-                instance.cells[0],
-                (*instance.numbers, instance.rule[2])[0],
-            )  # negative numbers are in the rule
+            cell, value = instance.clue
             if not 0 <= value - self.lowest < len(self.values + self.black):
                 wrong = f"the clue {value} of cell {cell} is not a value of {self.name}"
                 raise DatasetError(f"{wrong}; its values are {self.values}")
@@ -435,8 +438,7 @@ class Declared(Puzzle):
     def draw(self, tokens: np.ndarray, question: np.ndarray | None = None, relations: np.ndarray | None = None) -> str:
         """Draw the grid, a map of the regions of relations, and a line for every other instance."""
         instances = self.stated(relations)
-        shown = {*self.on_board(np.arange(self.seq_len)).ravel().tolist()}
-        mapped, letters = shapes.mapped(instances, self.grid, shown)
+        mapped, letters = shapes.mapped(instances, self.grid, {*self.shown_cells})
         marked = self.on_board(shapes.lettered(letters, self.seq_len))
         lines = ["", *map("".join, marked), ""] if letters else []
         for name in mapped:

@@ -178,11 +178,7 @@ FAULTS = [  # what is typed in place of something else, and what is said
     ("ANSWER", "answer[0, 1:]", "`answer` of Drawn has shape (2,); the grid is (1, 3)"),
     ("ALWAYS", "Runs(x[0], [1])", "Runs needs cells with the values 0 and 1; mine has [1, 2, 3]"),
     ("SHOWN", "optional=[a == b for a, b in zip(x.flat, answer.flat)], absent=answer == 1", "is absent and has a clue"),
-    (
-        "return Drawn(ANSWER, SHOWN)",
-        "self.unique = False; return Drawn(answer + 7)",
-        "a cell may have [1, 2, 3]; a value",
-    ),
+    (RETURN, "self.unique = False; return Drawn(answer + 7)", "where a cell may have [1, 2, 3]; a value"),
     ("return Drawn(ANSWER, SHOWN)", "return answer", "`puzzle` returns ndarray; return Drawn(answer, …)"),
     ("ANSWER", "answer.T", "`answer` of Drawn has shape (3, 1); the grid is (1, 3)"),
     ("ANSWER", "None", "`answer` of Drawn has shape (); the grid is (1, 3)"),

@@ -191,6 +191,7 @@ def test_a_constraint_without_a_relation_is_refused_in_one_line(case):
 
 
 def test_an_unseen_constraint_may_have_any_form():
+    assert [found.clue for found in instances([a == 3, unseen(a == 3), a < 3], CELLS)] == [(0, 3), None, None]
     (found,) = instances(unseen(a + 2 * b + 3 * c == 4 * d), CELLS)
     assert (found.places, found.seen, found.numbers) == (4, False, ())
     drawn = values()
