@@ -46,7 +46,7 @@ PUZZLES = {
     "any": "------ -...-- -.-.-- -...-- ----.. ----..\n"  # eight mines around a cell: more than any of the sample
     "sum_eq 8: 7 8 9 13 15 19 20 21\nsum_eq_1: 28 29\nsum_eq_2: 29 34\nsum_eq 1: 34 35",
 }
-MINES = f"data={Path(__file__).parent / 'extensions/declared/kinds/mines.py'}"  # a kind that no set of training has
+MINES = f"data={Path(__file__).parents[1] / 'examples/puzzles/mines.py'}"  # a kind that no set of training has
 
 
 BARS = "S.........\n..........\n.########.\n..........\n.########.\n..........\n.########.\n.........G"  # as one draws
