@@ -154,8 +154,7 @@ def test_files_and_words_of_the_original_lead_to_the_import(here):
     words = ["import-weights", "step_1", "run=r", "data=set", "model.num_heads=2"]
     said = output(words, "weights from 'model', not from 'ema_he")
     refusal(
-        ["import-weights", "step_1", "run=r"],
-        "r already holds a run: type --resume to continue it, or another run=DIR",
+        ["import-weights", "step_1", "run=r"], "r already holds a run: type --resume to continue it, or another run=DIR"
     )
     (line,) = (line for line in said.splitlines() if line.startswith("train on: "))
     words = line.partition("train.py ")[2].split()

@@ -45,63 +45,46 @@ def put(folder, groups, mean=1, cells=81, tokens=11, split="train"):
 
 
 @pytest.mark.parametrize(("typed", "line"), [  # every line of the two READMEs
-    (f"OMP_NUM_THREADS=8 python pretrain.py data_path={SUDOKU} {SHORT} global_batch_size=384 lr=7e-5", (
-        f"python train.py hrm-sudoku data={SUDOKU} training.batch_size=384 optimizer.lr=7e-5 training.steps=52083"
-    )),
-    ("OMP_NUM_THREADS=8 torchrun --nproc-per-node 8 pretrain.py", (
-        f"torchrun --nproc-per-node 8 train.py hrm-arc data={ARC}"
-    )),
-    ("torchrun --nproc-per-node 8 pretrain.py data_path=data/arc-2-aug-1000", (
-        "torchrun --nproc-per-node 8 train.py hrm-arc data=data/arc-2-aug-1000"
-    )),
-    (f"torchrun --nproc-per-node 8 pretrain.py data_path={SUDOKU} {SHORT}", (
-        f"torchrun --nproc-per-node 8 train.py hrm-sudoku data={SUDOKU}"
-    )),
-    (f"torchrun --nproc-per-node 8 pretrain.py data_path={MAZE} {SHORT}", (
-        f"torchrun --nproc-per-node 8 train.py hrm-maze data={MAZE}"
-    )),
+    (f"OMP_NUM_THREADS=8 python pretrain.py data_path={SUDOKU} {SHORT} global_batch_size=384 lr=7e-5",
+     f"python train.py hrm-sudoku data={SUDOKU} training.batch_size=384 optimizer.lr=7e-5 training.steps=52083"),
+    ("OMP_NUM_THREADS=8 torchrun --nproc-per-node 8 pretrain.py",
+     f"torchrun --nproc-per-node 8 train.py hrm-arc data={ARC}"),
+    ("torchrun --nproc-per-node 8 pretrain.py data_path=data/arc-2-aug-1000",
+     "torchrun --nproc-per-node 8 train.py hrm-arc data=data/arc-2-aug-1000"),
+    (f"torchrun --nproc-per-node 8 pretrain.py data_path={SUDOKU} {SHORT}",
+     f"torchrun --nproc-per-node 8 train.py hrm-sudoku data={SUDOKU}"),
+    (f"torchrun --nproc-per-node 8 pretrain.py data_path={MAZE} {SHORT}",
+     f"torchrun --nproc-per-node 8 train.py hrm-maze data={MAZE}"),
     (f"pretrain.py data_path={FULL} epochs=100 eval_interval=10 lr_min_ratio=0.1 global_batch_size=2304 lr=3e-4 "
      "puzzle_emb_lr=3e-4 weight_decay=0.1 puzzle_emb_weight_decay=0.1 arch.loss.loss_type=softmax_cross_entropy "
-     "arch.L_cycles=8 arch.halt_max_steps=8 arch.pos_encodings=learned", (
-        f"python train.py hrm-sudoku data={FULL} model.l_cycles=8 rollout.supervision_steps=8 "
-        "training.batch_size=2304 optimizer.lr=3e-4 optimizer.schedule.min_ratio=0.1 optimizer.weight_decay=0.1 "
-        "optimizer.puzzle_emb_lr=3e-4 optimizer.puzzle_emb_weight_decay=0.1 model.positions=learned "
-        "loss.likelihood=softmax optimizer.schedule.kind=cosine training.steps=166276"
-    )),
-    (f"{STARTED} pretrain.py arch=trm data_paths=[data/arc1concept-aug-1000] {CYCLES} arch.L_cycles=4 ema=True", (
-        "torchrun --nproc-per-node 4 train.py trm-att-arc data=data/arc1concept-aug-1000"
-    )),
-    (f"{TRM_SUDOKU} arch.mlp_t=True arch.pos_encodings=none", (
-        f"python train.py trm-mlp-sudoku data={SUDOKU} run=runs/a"
-    )),
+     "arch.L_cycles=8 arch.halt_max_steps=8 arch.pos_encodings=learned",
+     f"python train.py hrm-sudoku data={FULL} model.l_cycles=8 rollout.supervision_steps=8 "
+     "training.batch_size=2304 optimizer.lr=3e-4 optimizer.schedule.min_ratio=0.1 optimizer.weight_decay=0.1 "
+     "optimizer.puzzle_emb_lr=3e-4 optimizer.puzzle_emb_weight_decay=0.1 model.positions=learned "
+     "loss.likelihood=softmax optimizer.schedule.kind=cosine training.steps=166276"),
+    (f"{STARTED} pretrain.py arch=trm data_paths=[data/arc1concept-aug-1000] {CYCLES} arch.L_cycles=4 ema=True",
+     "torchrun --nproc-per-node 4 train.py trm-att-arc data=data/arc1concept-aug-1000"),
+    (f"{TRM_SUDOKU} arch.mlp_t=True arch.pos_encodings=none",
+     f"python train.py trm-mlp-sudoku data={SUDOKU} run=runs/a"),
     (TRM_SUDOKU, f"python train.py trm-att-sudoku data={SUDOKU} run=runs/a"),
-    (f"{STARTED} pretrain.py arch=trm data_paths=[{MAZE}] evaluators=[] {LONG} {CYCLES} arch.L_cycles=4 ema=True", (
-        f"torchrun --nproc-per-node 4 train.py trm-att-maze data={MAZE} training.batch_size=768 "
-        "training.steps=65104"
-    )),
+    (f"{STARTED} pretrain.py arch=trm data_paths=[{MAZE}] evaluators=[] {LONG} {CYCLES} arch.L_cycles=4 ema=True",
+     f"torchrun --nproc-per-node 4 train.py trm-att-maze data={MAZE} training.batch_size=768 "
+     "training.steps=65104"),
     # the authors' defaults hold where nothing is typed
-    ("arch=trm data_paths=[data/mine] epochs=50000 lr=1e-4 arch.mlp_t=True arch.H_cycles=3", (
-        "python train.py trm-mlp-sudoku data=data/mine optimizer.weight_decay=0.1 optimizer.puzzle_emb_lr=1e-2 "
-        "optimizer.puzzle_emb_weight_decay=0.1 ema.decay=none"
-    )),
-    (f"arch=hrm data_paths=[{SUDOKU}] {SHORT} ema=True", (
-        f"python train.py hrm-sudoku data={SUDOKU} ema.decay=0.999"
-    )),
-    (f"arch=trm_singlez data_paths=[{SUDOKU}] {LONG} ema=True arch.puzzle_emb_ndim=0 beta2=0.99", (
-        f"python train.py trm-att-sudoku data={SUDOKU} model.puzzle_emb_len=0 model.states=1 "
-        "optimizer.betas=0.9,0.99"
-    )),
-    (f"data_paths=[{SUDOKU}] {LONG} ema=True load_checkpoint=ck/step_9", (
-        f"reason import-weights ck/step_9 run=runs/begun data={SUDOKU} && "
-        f"python train.py trm-att-sudoku data={SUDOKU} init_from=runs/begun"
-    )),
-    (f"data_paths=[{SUDOKU}] {LONG} ema=True checkpoint_path=out training.tracker=wandb", (
-        f"python train.py trm-att-sudoku data={SUDOKU} training.tracker=wandb run=out"
-    )),
+    ("arch=trm data_paths=[data/mine] epochs=50000 lr=1e-4 arch.mlp_t=True arch.H_cycles=3",
+     "python train.py trm-mlp-sudoku data=data/mine optimizer.weight_decay=0.1 optimizer.puzzle_emb_lr=1e-2 "
+     "optimizer.puzzle_emb_weight_decay=0.1 ema.decay=none"),
+    (f"arch=hrm data_paths=[{SUDOKU}] {SHORT} ema=True", f"python train.py hrm-sudoku data={SUDOKU} ema.decay=0.999"),
+    (f"arch=trm_singlez data_paths=[{SUDOKU}] {LONG} ema=True arch.puzzle_emb_ndim=0 beta2=0.99",
+     f"python train.py trm-att-sudoku data={SUDOKU} model.puzzle_emb_len=0 model.states=1 "
+     "optimizer.betas=0.9,0.99"),
+    (f"data_paths=[{SUDOKU}] {LONG} ema=True load_checkpoint=ck/step_9",
+     f"reason import-weights ck/step_9 run=runs/begun data={SUDOKU} && "
+     f"python train.py trm-att-sudoku data={SUDOKU} init_from=runs/begun"),
+    (f"data_paths=[{SUDOKU}] {LONG} ema=True checkpoint_path=out training.tracker=wandb",
+     f"python train.py trm-att-sudoku data={SUDOKU} training.tracker=wandb run=out"),
     # with a preset of ours, what it sets stays
-    ("trm-mlp-sudoku lr=2e-4 training.steps=5", (
-        "python train.py trm-mlp-sudoku optimizer.lr=2e-4 training.steps=5"
-    )),
+    ("trm-mlp-sudoku lr=2e-4 training.steps=5", "python train.py trm-mlp-sudoku optimizer.lr=2e-4 training.steps=5"),
 ])  # fmt: skip
 def test_a_line_is_answered(typed, line, here):
     if FULL in typed:
@@ -133,10 +116,9 @@ def test_the_folder_tells_the_puzzle_and_the_steps(folder, made, chosen, steps, 
     (f"{OF_A_SET} arch=hrm arch.L_layers=2", "ignored: arch.H_layers=4"),
     (f"{OF_A_SET} arch=hrm arch.L_layers=2 arch.H_layers=2", ""),
     ("data_paths=[data/mine]", "data/mine does not exist: the steps are computed for 1,000 puzzles"),
-    ("pretrain.py", (
-        f"read as arch=hrm_v1; the other code's default is arch=trm; {ARC} does not exist: the steps are computed for "
-        "only the 800 tasks of ARC-AGI-1"
-    )),
+    ("pretrain.py",
+     f"read as arch=hrm_v1; the other code's default is arch=trm; {ARC} does not exist: the steps are computed for "
+     "only the 800 tasks of ARC-AGI-1"),
 ])  # fmt: skip
 def test_what_has_no_word_is_said(typed, said, here):
     put("set", 1000)
