@@ -57,7 +57,8 @@ def _lacks_grid(c: MixingConfig, shape: Shape) -> str | None:
     return None if shape.structure.grid else f"model.mixer={c.mixer} needs a grid, and the set declares none"
 
 
-def _lacks_groups(c: MixingConfig, shape: Shape) -> str | None:
+def lacks_groups(c: MixingConfig, shape: Shape) -> str | None:
+    """Return the error message for a set without groups and symbols, or None."""
     there = shape.structure.groups or c.symbols
     return None if there else f"model.mixer={c.mixer} needs groups of cells, and the set declares none"
 
@@ -71,7 +72,7 @@ MIXERS: dict[str, StructuredMixer] = {
     "groups": StructuredMixer(
         lambda c, shape: GroupMixer(c.hidden_size, inner_of(c), len(shape.structure.groups), c.symbols, *gating(c)),
         "messages within the set's groups (Sudoku: rows, columns, boxes)",
-        _lacks_groups,
+        lacks_groups,
         by_group=True,
     ),
 }

@@ -25,6 +25,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "extreme": (["generate", "sudoku", "--mix", "extreme", "--output-dir", "set"], 1, "no extension has this mix"),
     "figures": (["figures", "run"], 2, "unknown command figures"),
     "graph": (["train", "sudoku-4x4", "data=whole", "training.compile=graph"], 1, "the extension graph is needed"),
+    "group_attention": (["train", "sudoku-4x4", "model.mixer=group-attention"], 1, "got group-attention"),
     "kernels": (["train", "sudoku-4x4", "data=whole", "model.fused=true"], 1, "fused=true: kernels are an extension"),
     "looped": (["train", "stars-small"], 1, "unknown preset stars-small"),
     "memory": (["memory", "sudoku-4x4"], 2, "unknown command memory"),

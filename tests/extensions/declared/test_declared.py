@@ -332,9 +332,7 @@ TYPED = {
         ("0-1 1-100", "'1-100': type NODE=R|G|B or NODE-NODE, nodes from 0 to 99"),
         ("0=R 0=G", "cell 0 has two clues"),
     ],
-    "kakuro": [
-        (8 * "........\n" + "rows: 3 4\ncolumns:", "8 runs in rows and 8 in columns; type their sums"),
-    ],
+    "kakuro": [(8 * "........\n" + "rows: 3 4\ncolumns:", "8 runs in rows and 8 in columns; type their sums")],
     "light-up": [("5" + 99 * ".", "'5' in line 1 is not a cell of light-up")],
     "queens": [
         (8 * "........\n" + "foo 3: 1 2", "there is no relation foo"),
