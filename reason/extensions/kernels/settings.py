@@ -19,9 +19,9 @@ def lacks(config: ModelConfig, computed: Dtypes, device: torch.device) -> str | 
     """Return why no kernel computes the model (family, width, equation, device, type, machine, …), or None."""
     if not isinstance(config, RecursiveConfig):
         return "models of this family have no kernel"
-    if config.hidden_size % WIDTH:
-        return f"model.hidden_size={config.hidden_size} is not a multiple of {WIDTH}"
-    if config.mixer not in ("local", "groups"):
+    if config.hidden_size % (multiple := 2 * WIDTH if config.mixer == "group-attention" else WIDTH):
+        return f"model.hidden_size={config.hidden_size} is not a multiple of {multiple}"
+    if config.mixer not in ("local", "groups", "group-attention"):
         return f"the kernel has no model.mixer={config.mixer}"
     if inner_of(config) % INNER:
         return f"the inner width {inner_of(config)} (model.expansion) is not a multiple of {INNER}"

@@ -40,12 +40,14 @@ class Step(NamedTuple):
     wiring: Wiring
     stages: Tensor  # int32 (n, 3): the block, the registers of its input (bits), the register of its output
     tanh: bool  # the gate's activation; else SiLU
+    head: int = 0  # width of attention within groups, for one relation; 0: messages are sums
 
     def __call__(self, z_h: Tensor, z_l: Tensor, x: Tensor, weights: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
         """Return z_H and z_L after all stages; differentiable once, in reverse mode.
 
         weights: float32 (blocks, …): for each block the matrices (2I, D) of relations, and that of the position itself
-        (2I, T·D). out: float32 (blocks, D, I).
+        (2I, T·D); with attention those of q, k and v (R·3·head, D), of messages (D, R·head), of gate and up (2I, D).
+        out: float32 (blocks, D, I).
         """
         registers = tuple(z.contiguous() for z in (z_h, z_l, x))
         if torch.is_grad_enabled():
@@ -56,13 +58,15 @@ class Step(NamedTuple):
     def forward(
         self, registers: tuple[Tensor, ...], weights: Tensor, out: Tensor, keep: bool
     ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, ...]]:
-        """Compute the results; with `keep` also the inputs, outputs, gates and norms that the backward pass needs."""
+        """Compute the results; with `keep` also the states, gates, norms and messages that the backward pass needs."""
         x, (_, width, inner) = registers[2], out.shape
         results = x.new_empty(x.shape), x.new_empty(x.shape)
         positions = int(self.base()[-1]) * len(self.stages)
-        kept = (*(x.new_empty(positions * 2 * n) for n in (width, inner)), x.new_empty(positions, dtype=torch.float32))
-        kept = kept if keep else ()
-        self.run("step_forward", registers, weights, out, *results, *(kept or (None, None, None)))
+        states, gates = (x.new_empty(positions * 2 * n) for n in (width, inner))
+        norms = x.new_empty(positions * (2 if self.head else 1), dtype=torch.float32)
+        middle = x.new_empty(positions * (width + 3 * self.reads()[0] * self.head) if self.head else 0)
+        kept = (states, gates, norms, middle) if keep else ()
+        self.run("step_forward", registers, weights, out, *results, *(kept or (None,) * 4))
         return results, kept
 
     def backward(
@@ -94,6 +98,9 @@ class Step(NamedTuple):
     def matrices(self, width: int, inner: int) -> list[tuple[int, int]]:
         """Return the shape (rows, columns) of each matrix in a block's weights."""
         relations, local = self.reads()
+        if self.head:
+            heads = relations * self.head
+            return [(3 * heads, width), (width, heads), (2 * inner, width)]
         return [(2 * inner, width)] * relations + [(2 * inner, local * width)]
 
     def run(self, name: str, registers: tuple[Tensor, ...], weights: Tensor, out: Tensor, *more: Tensor | None) -> None:
@@ -102,7 +109,7 @@ class Step(NamedTuple):
         assert x.dtype in DTYPES, "states of bfloat16 or float32"
         assert all(z.dtype == x.dtype and z.shape == x.shape and z.is_contiguous() for z in registers), "states alike"
         assert weights.shape == (blocks, sum(map(math.prod, self.matrices(width, inner)))), "a matrix for what is read"
-        sizes = [*x.shape, inner, *self.reads(), blocks, len(self.stages), int(wiring.idle)]
+        sizes = [*x.shape, inner, *self.reads(), blocks, len(self.stages), int(wiring.idle), self.head]
         cast = [w.to(x.dtype).contiguous() for w in (weights, out)]
         tensors = [*registers, *(t if t is None else t.contiguous() for t in wiring[:5]), *cast, self.stages]
         base = self.base()
@@ -125,8 +132,8 @@ class _Differentiable(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *dz: Tensor) -> tuple[Tensor | None, ...]:
-        *registers, weights, out, states, gates, norms = ctx.saved_tensors
-        return None, *ctx.step.backward(tuple(registers), weights, out, (states, gates, norms), *dz)
+        *registers, weights, out, states, gates, norms, middle = ctx.saved_tensors
+        return None, *ctx.step.backward(tuple(registers), weights, out, (states, gates, norms, middle), *dz)
 
 
 def _pointer(tensor: Tensor | None) -> int | None:

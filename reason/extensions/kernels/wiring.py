@@ -63,13 +63,14 @@ class WholeStep:
         blocks: list[Any] = [block.mixer for network in model.networks() for block in network.blocks]
         weights, out = (torch.stack(w) for w in zip(*map(matrices, blocks), strict=True))
         wiring, tanh = self.wiring(model.layout(context), c, context), c.activation == "tanh"
+        head = c.hidden_size // 2 if c.mixer == "group-attention" else 0
         rows = program(c.h_cycles, c.l_cycles, c.states, c.separate_networks, c.num_layers, c.repeats)
         first = len(rows) - c.cycles.gradient_calls * c.num_layers * c.repeats
         z_h, z_l = state[0], state[-1]
         if first:
             with torch.no_grad():
-                z_h, z_l = Step(wiring, rows[:first], tanh)(z_h, z_l, x, weights, out)
-        z_h, z_l = Step(wiring, rows[first:], tanh)(z_h, z_l, x, weights, out)
+                z_h, z_l = Step(wiring, rows[:first], tanh, head)(z_h, z_l, x, weights, out)
+        z_h, z_l = Step(wiring, rows[first:], tanh, head)(z_h, z_l, x, weights, out)
         return OneState(z_h) if c.states == 1 else RecursiveState(z_h, z_l)
 
     def wiring(self, layout: Layout, config: MixingConfig, context: Context) -> Wiring:
@@ -86,10 +87,12 @@ class WholeStep:
 def matrices(mixer: Any) -> tuple[Tensor, Tensor]:
     """Return the flattened matrices of a mixer (groups, symbols, the position itself), and W_o.
 
-    A local mixer has one matrix for all neighbours.
+    A local mixer has one matrix for all neighbours; attention has those of q, k and v, of messages, and of the MLP.
     """
     if isinstance(mixer, LocalMixer):
         weights = mixer.weight.flatten()
+    elif hasattr(mixer, "qkv"):
+        weights = torch.cat([linear.weight.flatten() for linear in (mixer.qkv, mixer.join, mixer.up)])
     else:
         linears = [*mixer.relations, *([] if mixer.symbols is None else [mixer.symbols]), mixer.own]
         weights = torch.cat([linear.weight.flatten() for linear in linears])

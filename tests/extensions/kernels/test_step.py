@@ -32,6 +32,7 @@ def numbers(request, monkeypatch):
 
 ONCE = {"h_cycles": 1, "l_cycles": 1}
 GROUPS = {"mixer": "groups", "symbols": True, "hidden_size": 32, "expansion": 2}
+ATTENTION = GROUPS | {"mixer": "group-attention"}
 WALLS = {"mixer": "local", "neighbourhood": "von-neumann", "hidden_size": 64, "expansion": 1}
 NEAR = {torch.bfloat16: 1.1, torch.float32: 2.5}  # of torch's distance; in float32 the order of sums decides
 NEAR_WEIGHTS = {torch.bfloat16: (1.65, 1.0), torch.float32: (2.5, 1.5)}  # of a case, in the mean of all
@@ -43,6 +44,8 @@ CASES = {
     "HRM of two layers, repeated": GROUPS | ONCE | {"separate_networks": True, "num_layers": 2, "repeats": 2},
     "one layer twice": GROUPS | {"num_layers": 1, "repeats": 2, "activation": "tanh", "hidden_size": 64},
     "wide": GROUPS | {"hidden_size": 96, "expansion": 2, "open_only": True},
+    "attention": ATTENTION | {"states": 1, "gradient": "all-cycles", "open_only": True, "initial": "random"},
+    "attention of every symbol, of two states": ATTENTION | ONCE | {"num_layers": 2, "activation": "tanh"},
     "symbols without groups": GROUPS | {"states": 1, "h_cycles": 1, "l_cycles": 1},
     "groups of two sizes": GROUPS,
     "cells alone": GROUPS | {"symbols": False},

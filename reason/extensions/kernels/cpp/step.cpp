@@ -1,10 +1,12 @@
 // A whole supervision step of a reasoner that mixes along a puzzle's structure, forward and backward.
 // One puzzle at a time: its states, sums and messages stay in L2. Called by reason/extensions/kernels/step.py.
 //
-// A block is rms(h + out(act(gate) * up)), (gate, up) = own·[h at the taps] + Σ_r W_r·(scale · Σ of the group's members).
+// A block is rms(h + out(act(gate) * up)), (gate, up) = own·[h at the taps] + Σ_r W_r·(scale · Σ of the group's members),
+// or attention within the groups (attention.h).
 // Groups have one tap, the position itself, and relations r; a grid has the neighbours as taps and no relation. A step is
 // a table of stages (block, registers that are added up, register that is written); registers are z_H, z_L and x.
 
+#include <cmath>
 #include <vector>
 
 #include "pointwise.h"
@@ -15,7 +17,7 @@ constexpr int REGISTERS = 3;
 constexpr long PARTS = 8;  // partial sums of weights' gradients: no digit depends on the number of threads
 
 struct Step {
-    long B, S, D, I, R, T, blocks, stages, idle;
+    long B, S, D, I, R, T, blocks, stages, idle, head;  // head: the width of attention within groups, 0: sums
     float eps;
     const number* registers[REGISTERS];  // (B, S, D) each
     const uint8_t* open;               // (B, S): the positions that are read; where `idle`, the others take no part
@@ -26,13 +28,14 @@ struct Step {
     const int32_t* table;              // (stages, 3): block, registers as bits, register
     long own() const { return 2 * I * T * D; }
     long related() const { return 2 * I * D; }
-    long block() const { return R * related() + own(); }
+    long block() const { return head ? (4 * R * head + 2 * I) * D : R * related() + own(); }
 };
 
 struct Kept {          // of N positions of all puzzles, stage by stage within a puzzle
     number *states;      // (N, stages, 2, D): what each stage read and wrote
     number *gates;       // (N, stages, 2I)
-    float* norms;      // (N, stages)
+    float* norms;      // (N, stages), with attention (N, stages, 2)
+    number* middle;    // (N, stages, D + 3·R·head), with attention: u, and qkv
 };
 
 template <class X>
@@ -159,9 +162,9 @@ struct Members {
 
 struct Work {
     Members members;
-    Room<float> messages, dh, grads[REGISTERS];
+    Room<float> messages, dh, grads[REGISTERS], weights, d_kv, du;
     Room<number> states[REGISTERS], h, around, product, t, d_gates, d_messages, moved, left, right;
-    Room<number> acts, d_acts;
+    Room<number> acts, d_acts, middle;
 };
 
 INLINE void add(float* to, F x) { put(to, at(to) + x); }
@@ -236,6 +239,56 @@ void block(const Step& s, Work& w, const number* h, const number* in, const numb
     }
 }
 
+// sum (rows, N) += aᵀ · x of a (K, rows), x (K, N), rows of either `a_stride` and `x_stride` apart.
+void outer(long rows, long N, long K, const number* a, long a_stride, const number* x, long x_stride, Work& w, float* sum, long stride) {
+    number *right = w.right.of(whole(K) * WIDTH), *left = w.left.of(whole(K) * panels(rows) * WIDTH);
+    for (long r = 0; r < rows; r += WIDTH) pack_rows(a + r, K, std::min(WIDTH, rows - r), a_stride, left + r * whole(K));
+    for (long n = 0; n < N; n += WIDTH) {
+        const long columns = std::min(WIDTH, N - n);
+        pack_rows(x + n, K, columns, x_stride, right);
+        for (long r = 0; r < rows; r += WIDTH)
+            in_tiles(std::min(WIDTH, rows - r), [&](auto M, long row) {
+                Tile<M> tile;
+                tile.product(left + r * whole(K) + STEP * row, STEP, right, whole(K), WIDTH);
+#pragma GCC unroll 8
+                for (int q = 0; q < M; q++)
+                    for (int v = 0; v < VECTORS; v++)
+                        if (LANES * v < columns) add(sum + (r + row + q) * stride + n + LANES * v, tile.sum[q][v]);
+            });
+    }
+}
+
+// The gradients d (n, 2I) of gate and up from those of the output t (n, D), and their product (n, I).
+template <bool TANH>
+void gates_back(const Step& s, long n, const number* t, const number* gates, const number* in, number* d, number* product) {
+    const long D = s.D, I = s.I;
+    for (long i = 0; i < I; i += WIDTH) {
+        const long columns = std::min(WIDTH, I - i);
+        in_tiles(n, [&](auto M, long row) {
+            const long begin = row * 2 * I + i;
+            Tile<M> tile;
+            tile.product(t + row * D, D, in + i * D, D);
+#pragma GCC unroll 8
+            for (int q = 0; q < M; q++)
+#pragma GCC unroll 4
+                for (int v = 0; v < VECTORS; v++) {
+                    if (LANES * v >= columns) break;
+                    const long of = begin + q * 2 * I + LANES * v;
+                    const Slopes x = slopes<TANH>(tile.sum[q][v], at(gates + of), at(gates + of + I));
+                    put(d + of, x.gate);
+                    put(d + of + I, x.up);
+                    put(product + (row + q) * I + i + LANES * v, x.product);
+                }
+        });
+    }
+}
+
+}  // namespace
+
+#include "attention.h"
+
+namespace {
+
 // The rows of `registers` that a stage adds up.
 INLINE void add_up(const Step& s, long N, int bits, number* const* registers, number* h) {
     const number* from[REGISTERS];
@@ -252,21 +305,23 @@ INLINE void add_up(const Step& s, long N, int bits, number* const* registers, nu
 template <bool TANH>
 void forward(const Step& s, int threads, const long* base, number* const* results, const Kept* kept) {
     const long D = s.D, I = s.I, K = s.T * D, LAST = panels(D) * WIDTH * I;
-    Room<number> in(s.blocks * s.block()), last(s.blocks * LAST);
+    const long IN = s.head ? Parts(s).packed() : s.block(), MIDDLE = D + 3 * s.R * s.head;
+    Room<number> in(s.blocks * IN), last(s.blocks * LAST);
 #pragma omp parallel num_threads(threads)
     {
         Work w;
-#pragma omp for collapse(2)
-        for (long block = 0; block < s.blocks; block++)
-            for (long i = 0; i < I; i += HALF) {
+#pragma omp for
+        for (long block = 0; block < s.blocks; block++) {
+            if (s.head) pack_attention(s, s.weights + block * s.block(), &in[block * IN]);
+            for (long i = 0; !s.head && i < I; i += HALF)
                 for (long r = 0; r <= s.R; r++) {
                     const long k = r < s.R ? D : K;
                     const number* from = s.weights + block * s.block() + r * s.related();
-                    number* to = &in[block * s.block() + r * s.related() + 2 * i * k];
+                    number* to = &in[block * IN + r * s.related() + 2 * i * k];
                     pack_columns(from + i * k, k, HALF, k, to);
                     pack_columns(from + (I + i) * k, k, HALF, k, to, HALF);
                 }
-            }
+        }
 #pragma omp for
         for (long block = 0; block < s.blocks; block++)
             for (long n = 0; n < D; n += WIDTH)
@@ -287,8 +342,12 @@ void forward(const Step& s, int threads, const long* base, number* const* result
                 number* h = kept ? kept->states + first * 2 * D : w.h.of((m.N + ROWS) * D);
                 number* f = kept ? h + m.N * D : registers[entry[2]];
                 add_up(s, m.N, entry[1], registers, h);
-                block<TANH>(s, w, h, &in[entry[0] * s.block()], &last[entry[0] * LAST], f,
-                            kept ? kept->gates + first * 2 * I : nullptr, kept ? kept->norms + first : nullptr);
+                const number *mine = &in[entry[0] * IN], *mine_out = &last[entry[0] * LAST];
+                number* gates = kept ? kept->gates + first * 2 * I : nullptr;
+                if (s.head) {
+                    number* u = kept ? kept->middle + first * MIDDLE : w.middle.of((m.N + ROWS) * MIDDLE);
+                    attention_block<TANH>(s, w, h, mine, mine_out, f, gates, u, u + m.N * D, kept ? kept->norms + 2 * first : nullptr);
+                } else block<TANH>(s, w, h, mine, mine_out, f, gates, kept ? kept->norms + first : nullptr);
                 if (kept) std::memcpy(registers[entry[2]], f, m.N * D * sizeof(number));
             }
             for (int i = 0; i < 2; i++)
@@ -298,25 +357,6 @@ void forward(const Step& s, int threads, const long* base, number* const* result
                     for (long k = 0; k < m.N; k++) std::memcpy(to + m.rows[k] * D, registers[i] + k * D, D * sizeof(number));
                 }
         }
-    }
-}
-
-// sum (rows, N) += aᵀ · x of a (K, rows), x (K, N), rows of either `a_stride` and `x_stride` apart.
-void outer(long rows, long N, long K, const number* a, long a_stride, const number* x, long x_stride, Work& w, float* sum, long stride) {
-    number *right = w.right.of(whole(K) * WIDTH), *left = w.left.of(whole(K) * panels(rows) * WIDTH);
-    for (long r = 0; r < rows; r += WIDTH) pack_rows(a + r, K, std::min(WIDTH, rows - r), a_stride, left + r * whole(K));
-    for (long n = 0; n < N; n += WIDTH) {
-        const long columns = std::min(WIDTH, N - n);
-        pack_rows(x + n, K, columns, x_stride, right);
-        for (long r = 0; r < rows; r += WIDTH)
-            in_tiles(std::min(WIDTH, rows - r), [&](auto M, long row) {
-                Tile<M> tile;
-                tile.product(left + r * whole(K) + STEP * row, STEP, right, whole(K), WIDTH);
-#pragma GCC unroll 8
-                for (int q = 0; q < M; q++)
-                    for (int v = 0; v < VECTORS; v++)
-                        if (LANES * v < columns) add(sum + (r + row + q) * stride + n + LANES * v, tile.sum[q][v]);
-            });
     }
 }
 
@@ -348,25 +388,7 @@ void block_back(const Step& s, Work& w, const float* dy, const number* h, const 
     const number* own = heard(s, w, h);
     number *t = w.t.of((m.N + ROWS) * D), *d = w.d_gates.of((n + ROWS) * 2 * I), *product = w.product.of((n + ROWS) * I);
     for (long k = 0; k < m.N; k++) norm_row_backward(dy + k * D, y + k * D, t + k * D, D, norms[k]);
-    for (long i = 0; i < I; i += WIDTH) {
-        const long columns = std::min(WIDTH, I - i);
-        in_tiles(n, [&](auto M, long row) {
-            const long begin = row * 2 * I + i;
-            Tile<M> tile;
-            tile.product(t + row * D, D, in + i * D, D);
-#pragma GCC unroll 8
-            for (int q = 0; q < M; q++)
-#pragma GCC unroll 4
-                for (int v = 0; v < VECTORS; v++) {
-                    if (LANES * v >= columns) break;
-                    const long of = begin + q * 2 * I + LANES * v;
-                    const Slopes x = slopes<TANH>(tile.sum[q][v], at(gates + of), at(gates + of + I));
-                    put(d + of, x.gate);
-                    put(d + of + I, x.up);
-                    put(product + (row + q) * I + i + LANES * v, x.product);
-                }
-        });
-    }
+    gates_back<TANH>(s, n, t, gates, in, d, product);
     number* moved = w.moved.of((n + ROWS) * K);
     const long RELATED = panels(D) * WIDTH * 2 * I;
     multiply(n, 2 * I, K, d, 2 * I, back + s.R * RELATED, moved, K,
@@ -389,7 +411,7 @@ template <bool TANH>
 void backward(const Step& s, int threads, const long* base, const number* const* d_results, const Kept& kept, number* const* d_registers,
               float* d_weights, float* d_out) {
     const long D = s.D, I = s.I, K = s.T * D, RELATED = panels(D) * WIDTH * 2 * I;
-    const long BACK = (s.R + s.T) * RELATED, W = s.blocks * s.block(), O = s.blocks * D * I, parts = std::min(PARTS, s.B);
+    const long BACK = s.head ? Parts(s).back() : (s.R + s.T) * RELATED, MIDDLE = D + 3 * s.R * s.head, W = s.blocks * s.block(), O = s.blocks * D * I, parts = std::min(PARTS, s.B);
     const long IN = panels(I) * WIDTH * D;
     Room<number> in(s.blocks * IN), back(s.blocks * BACK);
     Room<float> sums(parts * (W + O));
@@ -405,8 +427,9 @@ void backward(const Step& s, int threads, const long* base, const number* const*
                     pack_rows(from + n, rows, std::min(WIDTH, k - n), k, &back[block * BACK + to + n * rows]);
             };
             const number* weights = s.weights + block * s.block();
-            turned(weights + s.R * s.related(), 2 * I, K, s.R * RELATED);
-            for (long r = 0; r < s.R; r++) turned(weights + r * s.related(), 2 * I, D, r * RELATED);
+            if (s.head) pack_attention_back(s, weights, &back[block * BACK]);
+            else turned(weights + s.R * s.related(), 2 * I, K, s.R * RELATED);
+            for (long r = 0; !s.head && r < s.R; r++) turned(weights + r * s.related(), 2 * I, D, r * RELATED);
         }
 #pragma omp for schedule(dynamic)
         for (long part = 0; part < parts; part++) {
@@ -428,9 +451,13 @@ void backward(const Step& s, int threads, const long* base, const number* const*
                     const int32_t* entry = s.table + 3 * stage;
                     const long first = base[b] * s.stages + stage * m.N;
                     const number* h = kept.states + first * 2 * D;
-                    block_back<TANH>(s, w, grads[entry[2]], h, h + m.N * D, kept.gates + first * 2 * I, kept.norms + first,
-                                     &in[entry[0] * IN], &back[entry[0] * BACK], dh, mine + entry[0] * s.block(),
-                                     mine + W + entry[0] * D * I);
+                    const number *gates = kept.gates + first * 2 * I, *out = &in[entry[0] * IN], *turned = &back[entry[0] * BACK];
+                    float *d_in = mine + entry[0] * s.block(), *d_out = mine + W + entry[0] * D * I;
+                    if (s.head) {
+                        const number* u = kept.middle + first * MIDDLE;
+                        attention_back<TANH>(s, w, grads[entry[2]], h, h + m.N * D, gates, u, u + m.N * D, kept.norms + 2 * first,
+                                             out, turned, dh, d_in, d_out);
+                    } else block_back<TANH>(s, w, grads[entry[2]], h, h + m.N * D, gates, kept.norms + first, out, turned, dh, d_in, d_out);
                     std::memset(grads[entry[2]], 0, m.N * D * 4);
                     for (int i = 0; i < REGISTERS; i++)
                         for (long v = 0; (entry[1] >> i & 1) && v < m.N * D; v += LANES) add(grads[i] + v, at(dh + v));
@@ -454,7 +481,7 @@ void backward(const Step& s, int threads, const long* base, const number* const*
 }
 
 Step read(const long* n, float eps, const void* const* in) {
-    Step s{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], eps};
+    Step s{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9], eps};
     for (int i = 0; i < REGISTERS; i++) s.registers[i] = (const number*)in[i];
     s.open = (const uint8_t*)in[3], s.ids = (const int32_t*)in[4], s.counts = (const int32_t*)in[5];
     s.scale = (const float*)in[6], s.taps = (const int32_t*)in[7];
@@ -465,18 +492,18 @@ Step read(const long* n, float eps, const void* const* in) {
 }  // namespace
 
 extern "C" void step_forward(const long* n, float eps, int tanh, int threads, const void* const* in, const long* base, number* z_h, number* z_l,
-                             number* states, number* gates, float* norms) {
+                             number* states, number* gates, float* norms, number* middle) {
     const Step s = read(n, eps, in);
     number* const results[2] = {z_h, z_l};
-    const Kept kept{states, gates, norms};
+    const Kept kept{states, gates, norms, middle};
     (tanh ? forward<true> : forward<false>)(s, threads, base, results, states ? &kept : nullptr);
 }
 
 extern "C" void step_backward(const long* n, float eps, int tanh, int threads, const void* const* in, const long* base, const number* dz_h,
-                              const number* dz_l, number* states, number* gates, float* norms, number* d_h, number* d_l, number* d_x,
+                              const number* dz_l, number* states, number* gates, float* norms, number* middle, number* d_h, number* d_l, number* d_x,
                               float* d_weights, float* d_out) {
     const Step s = read(n, eps, in);
     const number* const d_results[2] = {dz_h, dz_l};
     number* const d_registers[3] = {d_h, d_l, d_x};
-    (tanh ? backward<true> : backward<false>)(s, threads, base, d_results, {states, gates, norms}, d_registers, d_weights, d_out);
+    (tanh ? backward<true> : backward<false>)(s, threads, base, d_results, {states, gates, norms, middle}, d_registers, d_weights, d_out);
 }
