@@ -48,7 +48,7 @@ INLINE float inner_product(const number* a, const number* b, long d) {
     return total(sum);
 }
 
-// The softmax of member i of a list over its members: weights (m, in whole vectors), of `size` members with those apart.
+// The attention of member i of a group to the m active ones of its `size` members: weights (m, rounded up to LANES).
 void weights_of(const number* qkv, long A, long d, const int* members, long m, long i, long size, float* weights) {
     const float scale = 1.f / __builtin_sqrtf(float(d));
     const number* q = qkv + members[i] * A;
@@ -68,7 +68,7 @@ void weights_of(const number* qkv, long A, long d, const int* members, long m, l
     for (long j = 0; j < m; j += LANES) put(weights + j, at(weights + j) / whole);
 }
 
-// Calls f with the relation, its members in a list, their number, and the number of those in or out of the puzzle.
+// Calls f for every group with its relation, its active members, their number, and the number of all members.
 template <class Do>
 void in_lists(const Step& s, const Members& all, Do f) {
     for (long r = 0; r < s.R; r++) {
@@ -104,7 +104,7 @@ void attention_block(const Step& s, Work& w, const number* h, const number* in, 
     const Parts p(s);
     const Members& m = w.members;
     const long D = s.D, I = s.I;
-    number *heard = w.left.of((m.n + ROWS) * p.J), *product = w.product.of((m.n + ROWS) * I);
+    number *heard = w.acts.of((m.n + ROWS) * p.J), *product = w.product.of((m.n + ROWS) * I);
     multiply(m.n, D, p.A, h, D, in, qkv, p.A);
     hear(s, w, qkv, heard);
     multiply(m.n, p.J, D, heard, p.J, in + p.packed_join(), u, D);
