@@ -28,7 +28,7 @@ from reason.models.base import Batch, Context, Shape
 from reason.nn.geometry import Geometry
 from reason.rollout import SupervisionStep
 
-KINDS = Path(__file__).parent / "kinds"
+KINDS = Path(__file__).parents[3] / "examples/puzzles"
 
 
 @torch.no_grad()
