@@ -129,7 +129,7 @@ def test_states_and_gradients_are_as_near_to_float64_as_torchs(numbers):
     assert sum(ratios.values()) < NEAR_WEIGHTS[numbers][1] * len(ratios), ratios
 
 
-@pytest.mark.parametrize("case", ["open symbols", "an inner width of 96"])
+@pytest.mark.parametrize("case", ["open symbols", "attention", "an inner width of 96"])
 def test_no_digit_depends_on_the_number_of_threads(case, numbers, monkeypatch):
     results = []
     for threads in (1, 2, 3):
@@ -139,7 +139,7 @@ def test_no_digit_depends_on_the_number_of_threads(case, numbers, monkeypatch):
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
-@pytest.mark.parametrize("case", ["open symbols", "walls", "an inner width of 96"])
+@pytest.mark.parametrize("case", ["open symbols", "attention", "walls", "an inner width of 96"])
 def test_steps_without_a_gradient_are_the_same_steps(case, numbers):
     model, batch = model_of(case, numbers), puzzles(case)
     install(model)
