@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from reason.nn.attention import attend
 from reason.nn.geometry import Geometry
 from reason.nn.linear import Linear
 from reason.nn.mlp import ACTIVATIONS, Activation, glu
@@ -42,9 +43,9 @@ class GroupAttention(nn.Module):
     ):
         super().__init__()
         self.activation = ACTIVATIONS[activation]
-        self.symbols, self.count, head = symbols, len(partitions) + symbols, max(1, width // 2)
-        self.qkv = Linear(width, self.count * 3 * head, std=std)
-        self.join = Linear(self.count * head, width, std=std)
+        self.symbols, self.count, self.head = symbols, len(partitions) + symbols, max(1, width // 2)
+        self.qkv = Linear(width, self.count * 3 * self.head, std=std)
+        self.join = Linear(self.count * self.head, width, std=std)
         self.up = Linear(width, 2 * inner, std=std)
         self.out = Linear(inner, width, std=std)
         order = [torch.from_numpy(each).argsort(stable=True) for each in partitions]
@@ -82,5 +83,4 @@ def _within(qkv: Tensor, order: Tensor, places: Tensor, groups: int) -> Tensor:
 
 def _attended(qkv: Tensor) -> Tensor:
     """Return softmax(q kᵀ/√d) v of qkv (..., n, 3d) over its n positions: (..., n, d)."""
-    q, k, v = qkv.chunk(3, -1)
-    return (q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5).softmax(-1) @ v
+    return attend(*qkv.chunk(3, -1))

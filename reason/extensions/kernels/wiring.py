@@ -63,7 +63,7 @@ class WholeStep:
         blocks: list[Any] = [block.mixer for network in model.networks() for block in network.blocks]
         weights, out = (torch.stack(w) for w in zip(*map(matrices, blocks), strict=True))
         wiring, tanh = self.wiring(model.layout(context), c, context), c.activation == "tanh"
-        head = c.hidden_size // 2 if c.mixer == "group-attention" else 0
+        head = getattr(blocks[0], "head", 0)  # of attention
         rows = program(c.h_cycles, c.l_cycles, c.states, c.separate_networks, c.num_layers, c.repeats)
         first = len(rows) - c.cycles.gradient_calls * c.num_layers * c.repeats
         z_h, z_l = state[0], state[-1]
@@ -91,7 +91,7 @@ def matrices(mixer: Any) -> tuple[Tensor, Tensor]:
     """
     if isinstance(mixer, LocalMixer):
         weights = mixer.weight.flatten()
-    elif hasattr(mixer, "qkv"):
+    elif hasattr(mixer, "head"):
         weights = torch.cat([linear.weight.flatten() for linear in (mixer.qkv, mixer.join, mixer.up)])
     else:
         linears = [*mixer.relations, *([] if mixer.symbols is None else [mixer.symbols]), mixer.own]

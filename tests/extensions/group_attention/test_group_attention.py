@@ -1,4 +1,4 @@
-"""Attention within groups against float64 loops; what it is equivariant to; boards of other sizes; a GPU's step."""
+"""Attention within groups against numpy in float64; what it is equivariant to; boards of other sizes; a GPU's step."""
 
 import numpy as np
 import pytest
@@ -55,9 +55,8 @@ def test_moved_rows_and_larger_boards(settings):
 
 def test_groups_have_one_size():
     unlike = Shape(seq_len=4, vocab_size=5, structure=Structure(groups={"part": (0, 0, 0, 1)}, symbols=(3, 4)))
-    assert "one size, and the groups part of the set" in RecursiveConfig(**RECURSIVE | GROUPS | OURS).missing_structure(
-        unlike
-    )
+    message = RecursiveConfig(**RECURSIVE | GROUPS | OURS).missing_structure(unlike)
+    assert "one size, and the groups part of the set" in message
 
 
 def test_steps_of_one_form_queue_the_same_operators(tiny):

@@ -116,9 +116,7 @@ void attention_block(const Step& s, Work& w, const number* h, const number* in, 
         in_tiles(m.n, [&](auto M, long row) {
             Tile<M> tile;
             tile.product(u + row * D, D, in + p.packed_up() + 2 * i * D, D);
-#pragma GCC unroll 8
-            for (int q = 0; q < M; q++)
-                put_gated<TANH>(tile.sum[q], product + (row + q) * I + i, gates ? gates + (row + q) * 2 * I + i : nullptr, I);
+            put_gates<TANH>(tile, row, i, I, product, gates);
         });
     multiply(m.n, I, D, product, I, last, f, D);
     std::memset(f + m.n * D, 0, (m.N - m.n) * D * sizeof(number));

@@ -28,6 +28,7 @@ struct Step {
     const int32_t* table;              // (stages, 3): block, registers as bits, register
     long own() const { return 2 * I * T * D; }
     long related() const { return 2 * I * D; }
+    long middle() const { return D + 3 * R * head; }
     long block() const { return head ? (4 * R * head + 2 * I) * D : R * related() + own(); }
 };
 
@@ -226,9 +227,7 @@ void block(const Step& s, Work& w, const number* h, const number* in, const numb
                     const float* from = messages + m.heard.of[e] * WIDTH;
                     for (int v = 0; v < VECTORS; v++) tile.sum[q][v] += at(from + LANES * v);
                 }
-#pragma GCC unroll 8
-            for (int q = 0; q < M; q++)
-                put_gated<TANH>(tile.sum[q], product + (row + q) * I + i, gates ? gates + (row + q) * 2 * I + i : nullptr, I);
+            put_gates<TANH>(tile, row, i, I, product, gates);
         });
     }
     multiply(m.n, I, D, product, I, last, f, D);
@@ -305,7 +304,7 @@ INLINE void add_up(const Step& s, long N, int bits, number* const* registers, nu
 template <bool TANH>
 void forward(const Step& s, int threads, const long* base, number* const* results, const Kept* kept) {
     const long D = s.D, I = s.I, K = s.T * D, LAST = panels(D) * WIDTH * I;
-    const long IN = s.head ? Parts(s).packed() : s.block(), MIDDLE = D + 3 * s.R * s.head;
+    const long IN = s.head ? Parts(s).packed() : s.block(), MIDDLE = s.middle();
     Room<number> in(s.blocks * IN), last(s.blocks * LAST);
 #pragma omp parallel num_threads(threads)
     {
@@ -411,7 +410,7 @@ template <bool TANH>
 void backward(const Step& s, int threads, const long* base, const number* const* d_results, const Kept& kept, number* const* d_registers,
               float* d_weights, float* d_out) {
     const long D = s.D, I = s.I, K = s.T * D, RELATED = panels(D) * WIDTH * 2 * I;
-    const long BACK = s.head ? Parts(s).back() : (s.R + s.T) * RELATED, MIDDLE = D + 3 * s.R * s.head, W = s.blocks * s.block(), O = s.blocks * D * I, parts = std::min(PARTS, s.B);
+    const long BACK = s.head ? Parts(s).back() : (s.R + s.T) * RELATED, MIDDLE = s.middle(), W = s.blocks * s.block(), O = s.blocks * D * I, parts = std::min(PARTS, s.B);
     const long IN = panels(I) * WIDTH * D;
     Room<number> in(s.blocks * IN), back(s.blocks * BACK);
     Room<float> sums(parts * (W + O));
