@@ -18,6 +18,7 @@ from reason.files import kept_in, published
 
 SOURCES = Path(__file__).parent / "cpp"
 DTYPES = (torch.bfloat16, torch.float32)
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # options of mallopt(3)
 FLAGS = ("-O3", "-fno-math-errno", "-fopenmp", "-shared", "-fPIC", "-w")
 
 
@@ -66,4 +67,16 @@ def library(dtype: torch.dtype) -> ctypes.CDLL:
             with published(file, replace=True) as part:
                 command = [*compiler, *flags, *map(str, sources), "-o", str(part)]
                 subprocess.run(command, check=True, capture_output=True, timeout=300)
+    keep_memory()
     return ctypes.CDLL(str(file))
+
+
+def keep_memory() -> None:
+    """Let glibc keep freed memory of any size for the process, up to 2 GB.
+
+    A step stores 100 MB and more for its backward pass; glibc would unmap these blocks, and the system clear them anew.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):  # glibc
+        libc.mallopt(M_MMAP_MAX, 0)
+        libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)

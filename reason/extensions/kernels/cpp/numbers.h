@@ -33,9 +33,13 @@ INLINE F constant(float x) { return (F)_mm512_set1_ps(x); }
 INLINE F constant(float x) { return (F)_mm256_set1_ps(x); }
 #endif
 INLINE float total(F x) {
+#ifdef __AVX512F__
+    return _mm512_reduce_add_ps((__m512)x);
+#else
     for (int half = LANES / 2; half; half /= 2)
         for (int lane = 0; lane < half; lane++) x[lane] += x[lane + half];
     return x[0];
+#endif
 }
 INLINE F at(const float* x) {
     F value;

@@ -1,8 +1,8 @@
 // A whole supervision step of a reasoner that mixes along a puzzle's structure, forward and backward.
 // One puzzle at a time: its states, sums and messages stay in L2. Called by reason/extensions/kernels/step.py.
 //
-// A block is rms(h + out(act(gate) * up)), (gate, up) = own·[h at the taps] + Σ_r W_r·(scale · Σ of the group's members),
-// or attention within the groups (attention.h).
+// A block is rms(h + out(act(gate) * up)), (gate, up) = own·[h at the taps] + Σ_r W_r·(scale · Σ of the group's members).
+// In place of the sums attention within the groups may come before it (attention.h): h is then its result.
 // Groups have one tap, the position itself, and relations r; a grid has the neighbours as taps and no relation. A step is
 // a table of stages (block, registers that are added up, register that is written); registers are z_H, z_L and x.
 
@@ -24,18 +24,20 @@ struct Step {
     const int32_t *ids, *counts;       // (R, S) the group of each position, (R) groups
     const float* scale;                // of every group, relation after relation
     const int32_t* taps;               // (T, S), -1: nothing there
-    const number *weights, *out;         // (blocks, R·2I·D + 2I·T·D), (blocks, D, I)
+    const number *weights, *out;         // (blocks, attention's 4·R·head·D or R·2I·D, then 2I·T·D), (blocks, D, I)
     const int32_t* table;              // (stages, 3): block, registers as bits, register
     long own() const { return 2 * I * T * D; }
     long related() const { return 2 * I * D; }
     long middle() const { return D + 3 * R * head; }
-    long block() const { return head ? (4 * R * head + 2 * I) * D : R * related() + own(); }
+    long sums() const { return head ? 0 : R; }  // the relations whose sums the gates read
+    long attention() const { return 4 * R * head * D; }
+    long block() const { return attention() + sums() * related() + own(); }
 };
 
 struct Kept {          // of N positions of all puzzles, stage by stage within a puzzle
     number *states;      // (N, stages, 2, D): what each stage read and wrote
     number *gates;       // (N, stages, 2I)
-    float* norms;      // (N, stages), with attention (N, stages, 2)
+    float* norms;      // (stages, N), with attention (stages, 2, N): those of u first
     number* middle;    // (N, stages, D + 3·R·head), with attention: u, and qkv
 };
 
@@ -163,9 +165,9 @@ struct Members {
 
 struct Work {
     Members members;
-    Room<float> messages, dh, grads[REGISTERS], weights, d_kv, du;
+    Room<float> messages, dh, grads[REGISTERS], weights, d_kv;
     Room<number> states[REGISTERS], h, around, product, t, d_gates, d_messages, moved, left, right;
-    Room<number> acts, d_acts, middle;
+    Room<number> acts, d_acts, middle, panel;
 };
 
 INLINE void add(float* to, F x) { put(to, at(to) + x); }
@@ -201,13 +203,13 @@ void block(const Step& s, Work& w, const number* h, const number* in, const numb
            float* norms) {
     const Members& m = w.members;
     const long D = s.D, I = s.I, K = s.T * D;
-    const number *own = heard(s, w, h), *in_own = in + s.R * s.related();
+    const number *own = heard(s, w, h), *in_own = in + s.sums() * s.related();
     float* messages = w.messages.of((m.messages + ROWS) * WIDTH);
     number* acts = w.acts.of((m.messages + ROWS) * D);  // of a relation from the row of its first message on
-    for (const Company& of : m.companies) pooled(of, h, D, true, acts + of.first * D);
+    for (long r = 0; r < s.sums(); r++) pooled(m.companies[r], h, D, true, acts + m.companies[r].first * D);
     number* product = w.product.of((m.n + ROWS) * I);
     for (long i = 0; i < I; i += HALF) {
-        for (long r = 0; r < s.R; r++)
+        for (long r = 0; r < s.sums(); r++)
             in_tiles(m.companies[r].rows, [&](auto M, long row) {
                 const long line = m.companies[r].first + row;
                 Tile<M> tile;
@@ -222,7 +224,7 @@ void block(const Step& s, Work& w, const number* h, const number* in, const numb
                     if (m.hears(row, M, t, t)) tile.add(own + row * K + t * D, K, in_own + (2 * i * s.T + t * WIDTH) * D, D);
             } else tile.product(own + row * K, K, in_own + 2 * i * K, K);
 #pragma GCC unroll 8
-            for (int q = 0; q < M; q++)
+            for (int q = 0; s.sums() && q < M; q++)
                 for (int e = m.heard.begin[row + q]; e < m.heard.begin[row + q + 1]; e++) {
                     const float* from = messages + m.heard.of[e] * WIDTH;
                     for (int v = 0; v < VECTORS; v++) tile.sum[q][v] += at(from + LANES * v);
@@ -304,19 +306,19 @@ INLINE void add_up(const Step& s, long N, int bits, number* const* registers, nu
 template <bool TANH>
 void forward(const Step& s, int threads, const long* base, number* const* results, const Kept* kept) {
     const long D = s.D, I = s.I, K = s.T * D, LAST = panels(D) * WIDTH * I;
-    const long IN = s.head ? Parts(s).packed() : s.block(), MIDDLE = s.middle();
+    const long FIRST = Parts(s).packed(), IN = FIRST + s.sums() * s.related() + s.own(), MIDDLE = s.middle();
     Room<number> in(s.blocks * IN), last(s.blocks * LAST);
 #pragma omp parallel num_threads(threads)
     {
         Work w;
 #pragma omp for
         for (long block = 0; block < s.blocks; block++) {
-            if (s.head) pack_attention(s, s.weights + block * s.block(), &in[block * IN]);
-            for (long i = 0; !s.head && i < I; i += HALF)
-                for (long r = 0; r <= s.R; r++) {
-                    const long k = r < s.R ? D : K;
-                    const number* from = s.weights + block * s.block() + r * s.related();
-                    number* to = &in[block * IN + r * s.related() + 2 * i * k];
+            pack_attention(s, s.weights + block * s.block(), &in[block * IN]);
+            for (long i = 0; i < I; i += HALF)
+                for (long r = 0; r <= s.sums(); r++) {
+                    const long k = r < s.sums() ? D : K;
+                    const number* from = s.weights + block * s.block() + s.attention() + r * s.related();
+                    number* to = &in[block * IN + FIRST + r * s.related() + 2 * i * k];
                     pack_columns(from + i * k, k, HALF, k, to);
                     pack_columns(from + (I + i) * k, k, HALF, k, to, HALF);
                 }
@@ -343,10 +345,13 @@ void forward(const Step& s, int threads, const long* base, number* const* result
                 add_up(s, m.N, entry[1], registers, h);
                 const number *mine = &in[entry[0] * IN], *mine_out = &last[entry[0] * LAST];
                 number* gates = kept ? kept->gates + first * 2 * I : nullptr;
+                float* norms = kept ? kept->norms + (s.head ? 2 : 1) * first : nullptr;
                 if (s.head) {
                     number* u = kept ? kept->middle + first * MIDDLE : w.middle.of((m.N + ROWS) * MIDDLE);
-                    attention_block<TANH>(s, w, h, mine, mine_out, f, gates, u, u + m.N * D, kept ? kept->norms + 2 * first : nullptr);
-                } else block<TANH>(s, w, h, mine, mine_out, f, gates, kept ? kept->norms + first : nullptr);
+                    attention(s, w, h, mine, u, u + m.N * D, norms);
+                    h = u, norms += kept ? m.N : 0;
+                }
+                block<TANH>(s, w, h, mine + FIRST, mine_out, f, gates, norms);
                 if (kept) std::memcpy(registers[entry[2]], f, m.N * D * sizeof(number));
             }
             for (int i = 0; i < 2; i++)
@@ -390,19 +395,19 @@ void block_back(const Step& s, Work& w, const float* dy, const number* h, const 
     gates_back<TANH>(s, n, t, gates, in, d, product);
     number* moved = w.moved.of((n + ROWS) * K);
     const long RELATED = panels(D) * WIDTH * 2 * I;
-    multiply(n, 2 * I, K, d, 2 * I, back + s.R * RELATED, moved, K,
+    multiply(n, 2 * I, K, d, 2 * I, back + s.sums() * RELATED, moved, K,
              [&](long row, int rows, long column) { return !s.taps || m.hears(row, rows, column / D, (std::min(column + WIDTH, K) - 1) / D); });
     for (long k = 0; k < m.N; k++)
         for (long v = 0; v < D; v += LANES) {
             const F through = at(t + k * D + v);
             put(dh + k * D + v, !s.taps && k < n ? through + at(moved + k * D + v) : through);
         }
-    for (long r = 0; r < s.R; r++) group_back(s, w, r, h, d, back, dh, mine);
+    for (long r = 0; r < s.sums(); r++) group_back(s, w, r, h, d, back, dh, mine);
     for (long k = 0; s.taps && k < n; k++)
         for (long tap = 0; tap < s.T; tap++)
             for (long v = 0, to = m.tap[tap * n + k]; to >= 0 && v < D; v += LANES)
                 add(dh + to * D + v, at(moved + (k * s.T + tap) * D + v));
-    outer(K, 2 * I, n, own, K, d, 2 * I, w, mine + s.R * s.related(), 2 * I);
+    outer(K, 2 * I, n, own, K, d, 2 * I, w, mine + s.sums() * s.related(), 2 * I);
     outer(D, I, n, t, D, product, I, w, mine_out, I);
 }
 
@@ -410,7 +415,7 @@ template <bool TANH>
 void backward(const Step& s, int threads, const long* base, const number* const* d_results, const Kept& kept, number* const* d_registers,
               float* d_weights, float* d_out) {
     const long D = s.D, I = s.I, K = s.T * D, RELATED = panels(D) * WIDTH * 2 * I;
-    const long BACK = s.head ? Parts(s).back() : (s.R + s.T) * RELATED, MIDDLE = s.middle(), W = s.blocks * s.block(), O = s.blocks * D * I, parts = std::min(PARTS, s.B);
+    const long FIRST = Parts(s).back(), BACK = FIRST + (s.sums() + s.T) * RELATED, MIDDLE = s.middle(), W = s.blocks * s.block(), O = s.blocks * D * I, parts = std::min(PARTS, s.B);
     const long IN = panels(I) * WIDTH * D;
     Room<number> in(s.blocks * IN), back(s.blocks * BACK);
     Room<float> sums(parts * (W + O));
@@ -425,10 +430,10 @@ void backward(const Step& s, int threads, const long* base, const number* const*
                 for (long n = 0; n < k; n += WIDTH)
                     pack_rows(from + n, rows, std::min(WIDTH, k - n), k, &back[block * BACK + to + n * rows]);
             };
-            const number* weights = s.weights + block * s.block();
-            if (s.head) pack_attention_back(s, weights, &back[block * BACK]);
-            else turned(weights + s.R * s.related(), 2 * I, K, s.R * RELATED);
-            for (long r = 0; !s.head && r < s.R; r++) turned(weights + r * s.related(), 2 * I, D, r * RELATED);
+            const number* weights = s.weights + block * s.block() + s.attention();
+            pack_attention_back(s, weights - s.attention(), &back[block * BACK]);
+            turned(weights + s.sums() * s.related(), 2 * I, K, FIRST + s.sums() * RELATED);
+            for (long r = 0; r < s.sums(); r++) turned(weights + r * s.related(), 2 * I, D, FIRST + r * RELATED);
         }
 #pragma omp for schedule(dynamic)
         for (long part = 0; part < parts; part++) {
@@ -452,11 +457,10 @@ void backward(const Step& s, int threads, const long* base, const number* const*
                     const number* h = kept.states + first * 2 * D;
                     const number *gates = kept.gates + first * 2 * I, *out = &in[entry[0] * IN], *turned = &back[entry[0] * BACK];
                     float *d_in = mine + entry[0] * s.block(), *d_out = mine + W + entry[0] * D * I;
-                    if (s.head) {
-                        const number* u = kept.middle + first * MIDDLE;
-                        attention_back<TANH>(s, w, grads[entry[2]], h, h + m.N * D, gates, u, u + m.N * D, kept.norms + 2 * first,
-                                             out, turned, dh, d_in, d_out);
-                    } else block_back<TANH>(s, w, grads[entry[2]], h, h + m.N * D, gates, kept.norms + first, out, turned, dh, d_in, d_out);
+                    const number* u = s.head ? kept.middle + first * MIDDLE : h;
+                    const float* norms = kept.norms + (s.head ? 2 * first + m.N : first);
+                    block_back<TANH>(s, w, grads[entry[2]], u, h + m.N * D, gates, norms, out, turned + FIRST, dh, d_in + s.attention(), d_out);
+                    if (s.head) attention_back(s, w, h, u, u + m.N * D, norms - m.N, turned, dh, d_in);
                     std::memset(grads[entry[2]], 0, m.N * D * 4);
                     for (int i = 0; i < REGISTERS; i++)
                         for (long v = 0; (entry[1] >> i & 1) && v < m.N * D; v += LANES) add(grads[i] + v, at(dh + v));
