@@ -46,6 +46,7 @@ CASES = {
     "wide": GROUPS | {"hidden_size": 96, "expansion": 2, "open_only": True},
     "attention": ATTENTION | {"states": 1, "gradient": "all-cycles", "open_only": True, "initial": "random"},
     "attention of every symbol, of two states": ATTENTION | ONCE | {"num_layers": 2, "activation": "tanh"},
+    "attention to one far key": ATTENTION | ONCE | {"symbols": False, "states": 1, "hidden_size": 64},
     "symbols without groups": GROUPS | {"states": 1, "h_cycles": 1, "l_cycles": 1},
     "groups of two sizes": GROUPS,
     "cells alone": GROUPS | {"symbols": False},
@@ -64,6 +65,8 @@ def structure_of(case, structure):
         changes["groups"] = {"parts": tuple(cell // 5 % 4 for cell in range(36))}
     if case == "groups of one":
         changes["groups"] = {"parts": tuple(max(0, cell - 30) for cell in range(36))}
+    if case == "attention to one far key":
+        changes["groups"] = {"parts": tuple(range(36))}
     return structure.model_copy(update=changes)
 
 
@@ -75,6 +78,10 @@ def model_of(case, dtype):
     torch.manual_seed(1)
     model = build_model(config, Shape(seq_len=36, vocab_size=puzzle.vocab_size, structure=structure), dtype)
     assert isinstance(model, RecursiveModel)
+    if case == "attention to one far key":  # q·k/√d is below −100, where e^100 is infinite in float32
+        for block in model.f_l.blocks:
+            query, key, _ = block.mixer.qkv.weight.data.chunk(3)
+            key.copy_(-1000 * query)
     return model.double() if dtype == torch.float64 else model
 
 

@@ -1,6 +1,6 @@
 // Attention within groups (reason/extensions/group_attention/mixer.py), forward and backward: u = rms(h + join · heard).
-// The block of step.cpp follows, with u in place of h. Included by step.cpp, whose names it uses. A relation has one head; a member that does not take part has key and value
-// 0 and counts in the softmax.
+// The block of step.cpp follows, with u in place of h. A relation has one head; a member that does not take part has key
+// and value 0 and counts in the softmax. Included by step.cpp, whose names it uses.
 #pragma once
 
 namespace {
@@ -62,7 +62,7 @@ void weights_of(const number* qkv, long A, long d, const int* members, long m, l
             const F score = at(weights + j * size + i);
             most = score > most ? score : most;
         }
-        F whole = float(idle) * exp(-scale * most);
+        F whole = idle ? float(idle) * exp(-scale * most) : F{};
         for (long j = 0; j < m; j++) {
             const F e = exp(scale * (at(weights + j * size + i) - most));
             put(weights + j * size + i, e);
@@ -81,10 +81,11 @@ void in_lists(const Step& s, const Members& all, const number* qkv, Do f) {
         const Company& of = all.companies[r];
         for (long list = 0; list < of.rows; list++) {
             const int begin = of.members.begin[list], end = of.members.begin[list + 1];
+            // The rows of the next group are far apart.
             for (int next = end; list + 1 < of.rows && next < of.members.begin[list + 2]; next++)
                 for (long v = 0; v < 3 * s.head; v += 32) __builtin_prefetch(qkv + of.members.of[next] * A + 3 * r * s.head + v);
-            const long m = end - begin, all = std::lround(1.f / (of.scale[list] * of.scale[list]));
-            f(r, &of.members.of[begin], m, all - m, (m + LANES - 1) / LANES * LANES);
+            const long m = end - begin, count = std::lround(1.f / (of.scale[list] * of.scale[list]));
+            f(r, &of.members.of[begin], m, count - m, (m + LANES - 1) / LANES * LANES);
         }
     }
 }
