@@ -1,14 +1,12 @@
-"""The entry `group-attention` in the core's table of mixers, and the start from a narrower network."""
+"""The entry `group-attention` in the core's table of mixers."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from reason.extensions.group_attention.mixer import GroupAttention
-from reason.extensions.group_attention.wider import widened
 from reason.models.base import Shape
 from reason.models.mixing import MIXERS, MixingConfig, StructuredMixer, gating, inner_of, lacks_groups
-from reason.training.warm_start import BEGINNINGS
 
 
 def _build(c: MixingConfig, shape: Shape) -> GroupAttention:
@@ -26,4 +24,3 @@ def _missing_structure(c: MixingConfig, shape: Shape) -> str | None:
 MIXERS["group-attention"] = StructuredMixer(
     _build, "softmax within the set's groups, which have one size", _missing_structure, by_group=True
 )
-BEGINNINGS["recursive"] = widened

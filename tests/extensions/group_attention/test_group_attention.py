@@ -13,7 +13,6 @@ from datasets_gen.structure import Structure
 from datasets_gen.sudoku import Sudoku
 from reason.config.overrides import override
 from reason.extensions.group_attention.mixer import GroupAttention
-from reason.extensions.group_attention.wider import widened
 from reason.models import RecursiveConfig
 from reason.models.base import Shape
 from reason.nn.geometry import Geometry
@@ -52,17 +51,6 @@ def test_moved_rows_and_larger_boards(settings):
         small.add_shape(shape(Sudoku(6)))
         tokens = sudokus(Sudoku(6))
         close(run(small, tokens)[0], run(large, tokens)[0])
-
-
-@pytest.mark.parametrize("settings", [GROUPS, OPEN], ids=str)
-def test_a_network_three_times_as_wide_begins_as_the_narrow_one(settings):
-    narrow, wide = (make("recursive", Sudoku(6), settings | OURS | {"hidden_size": width}) for width in (8, 24))
-    wide.load_state_dict(widened(wide, narrow.state_dict()))
-    tokens = sudokus(Sudoku(6))
-    for got, wanted in zip(run(wide, tokens), run(narrow, tokens), strict=True):
-        close(got, wanted)
-    first, second = wide.head.weight.split(8, 1)[:2]
-    assert not torch.allclose(first, second)  # so that gradients of the copies differ
 
 
 def test_groups_have_one_size():
