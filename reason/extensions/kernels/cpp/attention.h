@@ -76,7 +76,7 @@ void weights_of(const number* qkv, long A, long d, const int* members, long m, l
 // Calls f for every group with its relation, its active members, their number, that of the others, and `size` of `pairs`.
 template <class Do>
 void in_lists(const Step& s, const Members& all, const number* qkv, Do f) {
-    const long A = 3 * s.R * s.head;
+    const long A = Parts(s).A;
     for (long r = 0; r < s.R; r++) {
         const Company& of = all.companies[r];
         for (long list = 0; list < of.rows; list++) {

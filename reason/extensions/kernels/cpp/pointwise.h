@@ -29,14 +29,6 @@ INLINE void put_gated(const F* gates, number* product, number* kept, long inner)
     for (int v = 0; kept && v < VECTORS / 2; v++) put(kept + LANES * v, gates[v]), put(kept + inner + LANES * v, ups[v]);
 }
 
-// The same of a tile: its rows from `row` on, its columns from gate `i` on, of product (n, inner) and gates (n, 2·inner).
-template <bool TANH, int M>
-INLINE void put_gates(const Tile<M>& tile, long row, long i, long inner, number* product, number* gates) {
-#pragma GCC unroll 8
-    for (int q = 0; q < M; q++)
-        put_gated<TANH>(tile.sum[q], product + (row + q) * inner + i, gates ? gates + (row + q) * 2 * inner + i : nullptr, inner);
-}
-
 struct Slopes {
     F gate, up, product;
 };

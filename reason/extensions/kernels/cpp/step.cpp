@@ -229,7 +229,9 @@ void block(const Step& s, Work& w, const number* h, const number* in, const numb
                     const float* from = messages + m.heard.of[e] * WIDTH;
                     for (int v = 0; v < VECTORS; v++) tile.sum[q][v] += at(from + LANES * v);
                 }
-            put_gates<TANH>(tile, row, i, I, product, gates);
+#pragma GCC unroll 8
+            for (int q = 0; q < M; q++)
+                put_gated<TANH>(tile.sum[q], product + (row + q) * I + i, gates ? gates + (row + q) * 2 * I + i : nullptr, I);
         });
     }
     multiply(m.n, I, D, product, I, last, f, D);
@@ -430,8 +432,8 @@ void backward(const Step& s, int threads, const long* base, const number* const*
                 for (long n = 0; n < k; n += WIDTH)
                     pack_rows(from + n, rows, std::min(WIDTH, k - n), k, &back[block * BACK + to + n * rows]);
             };
-            const number* weights = s.weights + block * s.block() + s.attention();
-            pack_attention_back(s, weights - s.attention(), &back[block * BACK]);
+            const number *attention = s.weights + block * s.block(), *weights = attention + s.attention();
+            pack_attention_back(s, attention, &back[block * BACK]);
             turned(weights + s.sums() * s.related(), 2 * I, K, FIRST + s.sums() * RELATED);
             for (long r = 0; r < s.sums(); r++) turned(weights + r * s.related(), 2 * I, D, FIRST + r * RELATED);
         }
