@@ -8,7 +8,7 @@ import torch
 from reason.models.states import normal_like
 from reason.nn.attention import Attention, attend
 from reason.nn.linear import truncated_normal_
-from reason.nn.mlp import SwiGLU, inner_width
+from reason.nn.mlp import SwiGLU, inner_width, tanh
 from reason.nn.norms import rms_norm
 from reason.nn.rope import rotary_table
 
@@ -32,6 +32,15 @@ def test_rms_norm_in_float32_over_any_axis_and_an_inner_width_of_a_multiple_of_2
     torch.testing.assert_close(rms_norm(half), rms_norm(half.float()).bfloat16(), atol=0, rtol=0)
     widths = {(97, 4): 512, (512, 4): 1536, (128, 4): 512, (36, 4): 256, (384, 1): 256}
     assert {sizes: inner_width(*sizes) for sizes in widths} == widths
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-15), (torch.float32, 5e-7), (torch.bfloat16, 0.004)])
+def test_compiled_tanh(dtype, atol):
+    x = torch.cat([torch.linspace(-1000, 1000, 101), 4 * torch.randn(1000)]).to(dtype).requires_grad_()
+    compiled = torch.compile(tanh, backend="aot_eager")(x)
+    torch.testing.assert_close(compiled, torch.tanh(x), atol=atol, rtol=0)
+    (gradient,) = torch.autograd.grad(compiled.sum(), x)
+    torch.testing.assert_close(gradient, 1 - torch.tanh(x.double()).square(), atol=atol, rtol=0, check_dtype=False)
 
 
 @pytest.mark.parametrize("rotary", [True, False])
