@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.real_sudoku import imported, write
+from benchmarks.real_sudoku import boards, classes_of, imported, write
 from datasets_gen.extensions.extreme.depth import depths
 from datasets_gen.extensions.extreme.neighbours import neighbour, solution_classes
-from datasets_gen.layout import read_split, splits_of
+from datasets_gen.layout import splits_of
 from datasets_gen.parallel import ordered_map, seeded
 from datasets_gen.progress import Progress
 
@@ -38,12 +38,6 @@ class Task(NamedTuple):
 
 def digits(board: np.ndarray) -> str:
     return "".join(map(str, board))
-
-
-def boards(directory: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
-    """Questions and answers (N, S) of a split."""
-    _, read = read_split(directory, split)
-    return (read.inputs - 1).astype(np.uint8), (read.labels - 1).astype(np.uint8)
 
 
 def near(task: Task, each: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -82,15 +76,14 @@ def main() -> None:
     options = parser.parse_args()
     questions, answers = boards(options.set, "train")
     parents = questions[depths(questions, answers).depth == 2]
-    other = [(folder, split) for folder in (options.set, *options.apart) for split in splits_of(folder)]
-    other.remove((options.set, "train"))
-    barred = [np.empty(0, np.uint64), *(solution_classes(boards(folder, split)[1]) for folder, split in other)]
+    own = [solution_classes(boards(options.set, split)[1]) for split in splits_of(options.set) if split != "train"]
+    barred = np.concatenate([classes_of(options.apart), *own])
     found: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
     with Progress(total=len(parents), desc=f"{options.set}: neighbours", unit="puzzle") as bar:
         for chunk in ordered_map(partial(near, each=options.each), tasks(parents), options.processes):
             found.update((question.tobytes(), (question, answer)) for question, answer in chunk)
             bar.update(min(CHUNK, len(parents) - bar.n))
-    free = ~np.isin(solution_classes(np.array([answer for _, answer in found.values()])), np.concatenate(barred))
+    free = ~np.isin(solution_classes(np.array([answer for _, answer in found.values()])), barred)
     kept = [pair for pair, each in zip(found.values(), free, strict=True) if each]
     print(f"{len(parents):,} puzzles of depth 2: {len(found):,} neighbours, {len(found) - len(kept)} of barred classes")
     rows = [

@@ -6,13 +6,15 @@
     python -m benchmarks.real_sudoku dev FILE.csv --output-dir data/sudoku-dev      a folder for each source
     python -m benchmarks.real_sudoku train FILE.csv --first 1000 --test DEV.csv --trial --output-dir data/sudoku-trial
     python -m benchmarks.real_sudoku dev DEV.csv --trial --output-dir data/sudoku-judge
+    python -m benchmarks.real_sudoku dev FILE.csv --apart data/sudoku-real-1k* --output-dir data/sudoku-rest
 
 `train` cuts 512 validation puzzles off. No validation puzzle's solution is the solution of a training puzzle under a
 symmetry, as far as the cycles of its pairs of lines tell; none is among the first 1,000 rows, from which the
 networks are trained. `--test` adds a test split in Sudoku-Extreme's proportion, 270 puzzles with 17 clues to 730 of
 the forums' hardest, the first of each in DEV.csv, which holds puzzles of public collections (docs/log/sets.md). With
 `--trial` it is the first 500 of the forums' hardest, which choose among recipes (docs/log/structure.md), and
-`dev --trial` leaves these out: the 3,000 others judge.
+`dev --trial` leaves these out: the 3,000 others judge. `--apart` leaves out puzzles with a solution of these sets: what
+a network that saw 1,000 puzzles of FILE.csv and neighbours of them has not seen.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from pathlib import Path
 import numpy as np
 
 from datasets_gen.extensions.extreme.neighbours import solution_classes
+from datasets_gen.layout import read_split, splits_of
 
 FIELD = 1000  # the first rows, the number that the papers train on
 VALIDATION = 512
@@ -48,6 +51,18 @@ def validation_classes(classes: list[int]) -> set[int]:
             break
         chosen.add(each)
     return chosen
+
+
+def boards(directory: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
+    """Questions and answers (N, S) of a split."""
+    _, read = read_split(directory, split)
+    return (read.inputs - 1).astype(np.uint8), (read.labels - 1).astype(np.uint8)
+
+
+def classes_of(folders: list[Path]) -> np.ndarray:
+    """Solution classes of the sets' puzzles, all splits."""
+    splits = [boards(folder, split)[1] for folder in folders for split in splits_of(folder)]
+    return np.concatenate([np.empty(0, np.uint64), *map(solution_classes, splits)])
 
 
 def read(file: Path) -> list[dict[str, str]]:
@@ -75,21 +90,24 @@ def main() -> None:
     parser.add_argument("--first", type=int, help="of the training rows these alone")
     parser.add_argument("--test", type=Path, metavar="DEV.csv", help="make a test split of it")
     parser.add_argument("--trial", action="store_true", help="the puzzles for trials of recipes: take, or leave out")
+    parser.add_argument("--apart", type=Path, nargs="*", default=[], metavar="DIR")
     parser.add_argument("--output-dir", type=Path, required=True)
     options = parser.parse_args()
     rows = read(options.file)
+    answers = np.array([list(map(int, row["answer"])) for row in rows], np.uint8)
+    classes = solution_classes(answers).tolist()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if options.what == "dev":
             by_source = defaultdict(list)
-            for row in rows:
-                by_source[row["source"]].append(row)
+            barred = set(classes_of(options.apart).tolist())
+            for row, each in zip(rows, classes, strict=True):
+                if each not in barred:
+                    by_source[row["source"]].append(row)
             for source, those in by_source.items():
                 those = those[TRIAL.get(source, 0) if options.trial else 0 :]
                 imported([write(folder / "test.csv", those)], options.output_dir / source.replace("+", ""))
             return
-        answers = np.array([list(map(int, row["answer"])) for row in rows], np.uint8)
-        classes = solution_classes(answers).tolist()
         apart = validation_classes(classes)
         kept = [row for row, each in zip(rows, classes, strict=True) if each not in apart]
         held = [row for row, each in zip(rows, classes, strict=True) if each in apart]
