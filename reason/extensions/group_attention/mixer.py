@@ -78,9 +78,10 @@ class GroupAttention(nn.Module):
 def _within(qkv: Tensor, order: Tensor, places: Tensor, groups: int) -> Tensor:
     """Attend within groups of cells, for each symbol: qkv (B, S, K, 3d) -> (B, S, K, d)."""
     grouped = qkv.index_select(1, order).unflatten(1, (groups, -1)).transpose(2, 3)  # (B, G, K, n, 3d)
-    return _attended(grouped).transpose(2, 3).flatten(1, 2).index_select(1, places)
+    heard = _attended(grouped.flatten(1, 2)).unflatten(1, (groups, -1))
+    return heard.transpose(2, 3).flatten(1, 2).index_select(1, places)
 
 
 def _attended(qkv: Tensor) -> Tensor:
-    """Return softmax(q kᵀ/√d) v of qkv (..., n, 3d) over its n positions: (..., n, d)."""
+    """Return softmax(q kᵀ/√d) v of qkv (B, G, n, 3d) over its n positions: (B, G, n, d). ONNX knows four axes alone."""
     return attend(*qkv.chunk(3, -1))

@@ -37,6 +37,8 @@ MODELS = {  # a preset, its set and settings
 if "declared" in extensions():
     KILLER = "killer --train 6 --test 3 --seed 1"
     MODELS["linear"] = ("killer", KILLER, [*FEW[:-1], "init_from=none"])
+if "group_attention" in extensions():
+    MODELS["groups"] = ("sudoku-9x9", SUDOKU, [*MODELS["open symbols"][2], "model.mixer=group-attention"])
 if "looped" in extensions():
     MODELS["looped"] = ("sudoku-6x6-looped", SUDOKU, [*NARROW, "model.num_heads=2"])
 
