@@ -22,7 +22,6 @@ import numpy as np
 from benchmarks.real_sudoku import boards, classes_of, imported, write
 from datasets_gen.extensions.extreme.depth import depths
 from datasets_gen.extensions.extreme.neighbours import neighbour, solution_classes
-from datasets_gen.layout import splits_of
 from datasets_gen.parallel import ordered_map, seeded
 from datasets_gen.progress import Progress
 
@@ -76,8 +75,7 @@ def main() -> None:
     options = parser.parse_args()
     questions, answers = boards(options.set, "train")
     parents = questions[depths(questions, answers).depth == 2]
-    own = [solution_classes(boards(options.set, split)[1]) for split in splits_of(options.set) if split != "train"]
-    barred = np.concatenate([classes_of(options.apart), *own])
+    barred = classes_of([options.set, *options.apart], without=(options.set, "train"))
     found: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
     with Progress(total=len(parents), desc=f"{options.set}: neighbours", unit="puzzle") as bar:
         for chunk in ordered_map(partial(near, each=options.each), tasks(parents), options.processes):

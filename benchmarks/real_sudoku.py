@@ -59,10 +59,10 @@ def boards(directory: Path, split: str) -> tuple[np.ndarray, np.ndarray]:
     return (read.inputs - 1).astype(np.uint8), (read.labels - 1).astype(np.uint8)
 
 
-def classes_of(folders: list[Path]) -> np.ndarray:
-    """Solution classes of the sets' puzzles, all splits."""
-    splits = [boards(folder, split)[1] for folder in folders for split in splits_of(folder)]
-    return np.concatenate([np.empty(0, np.uint64), *map(solution_classes, splits)])
+def classes_of(folders: list[Path], without: tuple[Path, str] | None = None) -> np.ndarray:
+    """Solution classes of the sets' puzzles: all splits, without one of one set."""
+    splits = [(folder, split) for folder in folders for split in splits_of(folder) if (folder, split) != without]
+    return np.concatenate([np.empty(0, np.uint64), *(solution_classes(boards(*each)[1]) for each in splits)])
 
 
 def read(file: Path) -> list[dict[str, str]]:
@@ -90,7 +90,9 @@ def main() -> None:
     parser.add_argument("--first", type=int, help="of the training rows these alone")
     parser.add_argument("--test", type=Path, metavar="DEV.csv", help="make a test split of it")
     parser.add_argument("--trial", action="store_true", help="the puzzles for trials of recipes: take, or leave out")
-    parser.add_argument("--apart", type=Path, nargs="*", default=[], metavar="DIR")
+    parser.add_argument(
+        "--apart", type=Path, nargs="*", default=[], metavar="DIR", help="of dev: whose solutions to leave out"
+    )
     parser.add_argument("--output-dir", type=Path, required=True)
     options = parser.parse_args()
     rows = read(options.file)
