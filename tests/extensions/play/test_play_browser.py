@@ -207,7 +207,7 @@ def test_a_link_holds_the_puzzle_and_a_crafted_one_is_refused(opened):
     page = opened(link(model="sudoku", puzzle=markup, steps="<b>"))
     assert page.locator("#said").inner_text() == "The puzzle of the link: “<” is no cell of this puzzle."
     assert page.locator("main img").count() == 0
-    assert page.locator("#steps").input_value() == "32"
+    assert page.locator("#steps").input_value() == "64"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
