@@ -111,8 +111,7 @@ def _restore(trainer: Trainer, folder: Path, held: dict[str, Any]) -> None:
         c = {name: own(value, trainer.device) for name, value in carry.items()}
         shape = trainer.data.parts[set_index].shape
         batch, loader = (Batch(*c[part])._replace(shape=shape) for part in ("batch", "loader"))
-        steps = torch.where(c["halted"], 0, c["steps"])  # benchmarks/runs/trm-128-s0.tar.gz has m there
-        trainer.carries[set_index] = Carry(batch, kind(*c["state"]), steps, c["halted"], loader)
+        trainer.carries[set_index] = Carry(batch, kind(*c["state"]), c["steps"], c["halted"], loader)
     restore_random_states(held["random"], trainer.device, trainer.world)
 
 
