@@ -2,6 +2,8 @@
 
     python benchmarks/ladder.py trm-mlp --out OUT --minutes 12 [section.key=value …]
     python benchmarks/ladder.py trm-mlp --out OUT --minutes 12 --parts OUT/trm-mlp.tar.gz.*      goes on, on any card
+    python benchmarks/ladder.py trm-128 --out OUT --minutes 600 training.steps=15625 training.compile=inductor \\
+        training.precision=fp32 model.fused=false                                 2 million puzzle-steps on a core
 
 Trains for so many minutes, then packs the run into parts of 15 MiB below OUT and evaluates it: OUT/RUNG.json.
 """
@@ -22,18 +24,22 @@ MUON = [
     "optimizer.weight_decay=0.005", "optimizer.schedule.kind=cosine", "optimizer.grad_clip=1", "ema.decay=0.9",
     "model.activation=tanh", "data.augment=true",
 ]  # fmt: skip
-EQUAL = [  # of TRM-128 and CMM-128: 20 million puzzle-steps
-    "model.mixer=mlp", "model.positions=none", "model.num_layers=1", "model.repeats=2", "model.h_cycles=2",
-    "model.l_cycles=4", "training.batch_size=768", "training.steps=26042", "rollout.grad_steps=1",
-    "rollout.accum_steps=1", "rollout.carry=persistent", "rollout.staggered=true",
+EQUAL = [  # of TRM-128 and CMM-128: 20 million puzzle-steps, by the recipe that teaches whole boards
+    "data.augment=true", "data.hints=30", "model.mixer=mlp", "model.positions=none", "model.num_layers=1",
+    "model.repeats=2", "model.h_cycles=1", "model.l_cycles=2", "model.activation=tanh", "rollout.grad_steps=1",
+    "rollout.accum_steps=1", "rollout.carry=persistent", "rollout.staggered=true", "rollout.supervision_steps=8",
+    "optimizer.kind=muon", "optimizer.eps=none", "optimizer.muon_lr=0.005", "optimizer.lr=1e-3",
+    "optimizer.weight_decay=0.005", "optimizer.schedule.kind=cosine", "optimizer.schedule.min_ratio=0.05",
+    "optimizer.schedule.warmup_steps=100", "optimizer.grad_clip=1", "ema.warmup=true", "training.batch_size=128",
+    "training.steps=156250",
 ]  # fmt: skip
 TRM_512 = ["model.h_cycles=6", "model.l_cycles=9", "training.batch_size=384", "training.steps=8000", *MUON]
 RUNGS = {  # preset and settings, in the order of the ladder; the first is benchmarks/gpu.py
     "trm-mlp": ["trm-mlp-sudoku", REAL, *TRM_512],
     "trm-att": ["trm-att-sudoku", REAL, *TRM_512],
-    "trm-128": ["cmm-9-2", REAL, *EQUAL, *MUON],
-    "cmm-128": ["cmm-10-5", REAL, *EQUAL, "model.noise=none"],
-    "cmm-128-nsde": ["cmm-10-5", REAL, *EQUAL],
+    "trm-128": ["cmm-9-2", REAL, *EQUAL],
+    "cmm-128": ["cmm-10-5", REAL, *EQUAL, "balance.every=16", "model.noise=none"],
+    "cmm-128-nsde": ["cmm-10-5", REAL, *EQUAL, "balance.every=16"],
     "stars-512": ["stars-jsrr"],
     "maze-att": ["trm-att-maze"],
 }

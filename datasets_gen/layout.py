@@ -33,7 +33,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from datasets_gen.scratch import published
-from datasets_gen.structure import Structure
+from datasets_gen.structure import MOST, Structure
 
 SPLITS = ("train", "validation", "test")
 ARRAYS = ("inputs", "labels", "puzzle_identifiers", "puzzle_indices", "group_indices")
@@ -424,6 +424,7 @@ def _check_relations(path: Path, rows: np.ndarray, examples: int, metadata: Meta
     clues = max(relation.clues for relation in relations)
     if rows.ndim != 3 or len(rows) != examples or rows.shape[2] < 2 + clues:
         raise DatasetError(f"{path} has shape {rows.shape}, ({examples}, M, 1 + {clues} + cells) expected")
+    last = min(metadata.seq_len - 1, MOST)
     facts = np.array([(relation.places, relation.clues, relation.highest) for relation in relations])
     for part in parts(examples):
         some = rows[part]
@@ -432,7 +433,7 @@ def _check_relations(path: Path, rows: np.ndarray, examples: int, metadata: Meta
         ordered, count = np.sort(cells, -1), (cells >= 0).sum(-1)
         wrong = (kinds < -1) | (kinds >= len(relations)) | ((kinds < 0) & (some[..., 1:] >= 0).any(-1))
         wrong |= ((numbers < -1) | (numbers > highest[..., None])).any(-1) | ((numbers >= 0).sum(-1) > most)
-        wrong |= ((cells < -1) | (cells >= metadata.seq_len)).any(-1)
+        wrong |= ((cells < -1) | (cells > last)).any(-1)
         wrong |= ((ordered[..., 1:] == ordered[..., :-1]) & (ordered[..., 1:] >= 0)).any(-1)
         wrong |= ((cells[..., :-1] < 0) & (cells[..., 1:] >= 0)).any(-1)
         wrong |= (kinds >= 0) & ((count == 0) | ((places > 0) & (count != places)))
@@ -440,5 +441,5 @@ def _check_relations(path: Path, rows: np.ndarray, examples: int, metadata: Meta
             example, instance = np.argwhere(wrong)[0]
             raise DatasetError(
                 f"{path}: instance {instance} of example {part.start + example} does not fit the structure's "
-                f"relations: a relation, its numbers, and as many different cells 0..{metadata.seq_len - 1} as it has"
+                f"relations: a relation, its numbers, and as many different cells 0..{last} as it has"
             )

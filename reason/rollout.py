@@ -237,7 +237,7 @@ class StepRecord:
 
 
 def exact_logit(readout: Readout, halting: Halting | None) -> Tensor | None:
-    """Return q_halt, whose σ is trained to be the probability of an exact answer; None if no loss trains a head."""
+    """Return q_halt, whose σ is trained to be P(exact answer and marks); None if no loss trains a head."""
     return None if readout.q_halt is None or halting is None else readout.q_halt.float()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pydantic import Field, model_validator
 
 from reason.data import DataConfig
@@ -78,15 +80,19 @@ def refuse_unfit(config: Config) -> None:
         for need in STUDIES[name].needs(config):
             require(need.met, f"evaluation.studies={name}", need.what, need.fix, "evaluation.studies=[]")
 
-    # Schedules and targets need a term that is present.
+    # Schedules and targets need a term that is present, and every step a term with a weight.
     for key, names in (("loss.schedules", loss.schedules), ("balance.targets", config.balance.targets)):
         for name in names:
             fix = f"loss.weights.{name}=1, or {key}={{}}"
             require(name in loss.present, f"{key}.{name}", f"the loss term {name}", fix)
+    steps = config.training.steps
+    turns = (math.ceil(place * steps) for schedule in loss.schedules.values() for place, _ in schedule.points)
+    weighed = all(loss.weights_at(min(turn, steps - 1), steps) for turn in turns)
+    require(weighed, "loss.schedules", "a loss term whose weight is not 0 at every step", "loss.schedules={}")
     balanced = config.balance.kind != "fixed"
     require(balanced or not config.balance.targets, "balance.targets", "a balancer", "balance.kind=alg-grad-norm")
-    weighed, what = issubclass(reasoner, Mapped), "weights at which gradients are measured (Mapped.balance_weights)"
-    require(not balanced or weighed, f"balance.kind={config.balance.kind}", what, "balance.kind=fixed")
+    measured, what = issubclass(reasoner, Mapped), "weights at which gradients are measured (Mapped.balance_weights)"
+    require(not balanced or measured, f"balance.kind={config.balance.kind}", what, "balance.kind=fixed")
 
     # A halting rule needs a head that a loss trains.
     halting, without = f"rollout.halting={config.rollout.halting}", "rollout.halting=none"

@@ -27,7 +27,7 @@ class DataConfig(BaseConfig):
     marks: bool = Field(
         False,
         description="training labels contain more than the answer: in mazes, a separate token marks the free cells of "
-        "the other shortest paths",
+        "the other shortest paths; exact and halting count them in training, not in evaluations",
     )
     hints: int = Field(
         0, ge=0, description="puzzles with digits: show up to this many answer cells in half of the drawn puzzles"

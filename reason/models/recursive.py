@@ -126,8 +126,9 @@ class RecursiveModel(LayoutModel):
 
     def step(self, state: States, context: Context) -> States:
         """Run N_H cycles. The last `cycles.gradient_calls` calls build a graph. Noise is added only in training."""
-        noisy = self.training and self.config.noise != "none"
-        if self.fused_step is not None and not noisy and (after := self.fused_step(self, state, context)) is not None:
+        by_calls = self.training and (self.config.noise != "none" or self.config.gradient_checkpointing)
+        fused = None if by_calls else self.fused_step
+        if fused is not None and (after := fused(self, state, context)) is not None:
             return after
         with self.autocast():
             return final_state(self.calls(state, context, self.config.cycles, self.training))

@@ -171,7 +171,7 @@ def accept_shape(model: Reasoner, shape: Shape, directory: Path | str, run: Path
 def chosen_checkpoint(run: Path, which: str) -> Path:
     """Return the newest whole checkpoint of a run, or its best. Raises ConfigError if there is none."""
     if which == "best" and (best := best_checkpoint(run)) is None:
-        why = "the set had no validation split to choose it by"
+        why = "since no validation has chosen one, or its folder is gone"
         raise ConfigError(f"evaluation.checkpoint=best: {run} has none, {why}; type evaluation.checkpoint=newest")
     folder = best if which == "best" else next(readable(run), None)
     if folder is None:

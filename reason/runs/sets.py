@@ -31,18 +31,18 @@ def names_presets_own_set(config: Config) -> bool:
 
 
 def with_published(config: Config) -> Config:
-    """Use the published set if its folder exists: a set, or train.csv (`train` rows) and test.csv."""
+    """Use the published set if its folder exists: a set, or train.csv (`train` rows, or all) and test.csv."""
     generate = config.data.generate
     if "published" not in generate:
         return config
-    folder, train = Path(generate["published"]), generate["train"]
+    folder, train = Path(generate["published"]), generate.get("train")
     files = [str(file) for name in ("train", "test") if (file := folder / f"{name}.csv").is_file()]
     if "train" in splits_of(folder):
         return derive(config, {"data.directory": str(folder)})
     if not files:
         return config
     drawn = {"name": f"{generate['name']}-csv", "sources": tuple(files), "subsample": train}
-    return derive(config, {"data.directory": f"{folder}-{train}", "data.generate": drawn})
+    return derive(config, {"data.directory": f"{folder}-{train or 'all'}", "data.generate": drawn})
 
 
 def make_data_once(config: Config) -> None:

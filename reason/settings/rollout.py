@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from reason.settings.base import BaseConfig
+from reason.settings.base import BaseConfig, When
 
 Halting = Literal["bce", "q-learning", "none"]
 
@@ -91,7 +91,7 @@ class RolloutConfig(BaseConfig):
         "bce",
         description="bce: halt when q_halt > 0 (TRM); q-learning: when q_halt > q_continue (HRM); none: at N_super",
     )
-    halt_exploration_prob: float = Field(
+    halt_exploration_prob: Annotated[float, When("halting", "bce", "q-learning")] = Field(
         0.1,
         ge=0,
         le=1,

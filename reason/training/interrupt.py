@@ -27,6 +27,7 @@ class StopRequest:
     def __init__(self, patient: bool = False) -> None:
         self.name: str | None = None
         self.number: int | None = None
+        self.interrupts = 0
         self.patient = patient
         self._previous: dict[int, Any] = {}
 
@@ -42,7 +43,8 @@ class StopRequest:
             signal.signal(number, handler)
 
     def _note(self, number: int, _: FrameType | None) -> None:
-        if self.name == "Ctrl-C" and number == signal.SIGINT and not self.patient:
+        self.interrupts += number == signal.SIGINT
+        if number == signal.SIGINT and self.interrupts > 1 and not self.patient:
             raise KeyboardInterrupt
         if self.name is None:
             self.name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name

@@ -49,8 +49,8 @@ class World:
         return tensor
 
     def gather_rows(self, value: Any) -> Any:
-        """Return a carry's field over all processes: a (B, ...) tensor, or a named tuple of them as a list."""
-        return [self.gather(part) for part in value] if isinstance(value, tuple) else self.gather(value)
+        """Return a carry's field over all processes: a (B, ...) tensor, or nested tuples of them as lists."""
+        return [self.gather_rows(v) for v in value] if isinstance(value, tuple | list) else self.gather(value)
 
     def own_rows(self, value: Any, device: torch.device) -> Any:
         """Return this process's rows, on its device, of a result of `gather_rows`."""

@@ -69,6 +69,7 @@ def test_values_are_read_as_their_setting_is_typed():
     ('loss.schedules={"rep_x":{"warmup_steps":3}}', "type loss.weights.rep_x=1"),
     ('loss.schedules={"lm":{"kind":"exponential"}}', "min_ratio=0.1"),
     ('loss.schedules={"lm":{"points":[[0.5,1],[0.5,0]]}}', "must rise in position"),
+    ('loss.weights.q_halt=0 rollout.halting=none loss.schedules={"lm":{"points":[[0.5,0]]}}', "type loss.schedules={}"),
     ("loss.schedules=soon", "loss.schedules=soon: input should be a valid dictionary"),
 ])  # fmt: skip
 def test_errors_say_value_reason_and_mend(typed, words):

@@ -71,6 +71,8 @@ def test_a_preset_of_the_papers_takes_the_published_files_where_they_are(here):
     drawn = with_published(own)
     words = "import sudoku-csv data/sudoku-extreme/train.csv data/sudoku-extreme/test.csv --subsample 1000 --seed 0"
     assert (drawn.data.directory, drawn.data.commands) == ("data/sudoku-extreme-1000", [words.split()])
+    whole = override(own, {"data.generate": '{"name":"sudoku","published":"data/sudoku-extreme"}'})
+    assert with_published(whole).data.directory == "data/sudoku-extreme-all"
     start = ["train", "cmm-10-5", *NARROW, "rollout.grad_steps=1", "training.compile=none", "--max-steps", "1"]
     output([*start, "run=drawn"], "making it: python", "4 steps (0.08 epochs of 25 puzzles)")
     record = json.loads((here / "drawn/config.json").read_text())["config"]["data"]

@@ -41,10 +41,11 @@ class Processes(World):
 
     def gather(self, tensor: Tensor) -> Tensor:
         """Concatenate every process's tensor, of one shape, along dim 0."""
-        here = tensor.cuda() if dist.get_backend() == "nccl" else tensor
+        here = tensor.int() if tensor.dtype == torch.int16 else tensor  # no backend sends int16
+        here = here.cuda() if dist.get_backend() == "nccl" else here
         parts = [torch.empty_like(here) for _ in range(self.size)]
         dist.all_gather(parts, here.contiguous(), group=self.tensors)
-        return torch.cat(parts).to(tensor.device)
+        return torch.cat(parts).to(tensor)
 
     def collect(self, items: list[Item]) -> list[Item]:
         """Return the items of all processes, in the order of the processes."""

@@ -261,8 +261,6 @@ def test_a_cluster_s_signals_stop_once():
         for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
             os.kill(os.getpid(), number)
         assert stop.name == "SIGUSR1"
-    with StopRequest():
-        os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
 

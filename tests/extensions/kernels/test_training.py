@@ -125,8 +125,10 @@ OPENED = {"model.mixer": "groups", "model.symbols": "true", "model.open_only": "
 @pytest.mark.parametrize("changes", [{}, OPENED], ids=["local", "open symbols"])
 def test_a_training_with_whole_steps_is_one_without_up_to_rounding(changes, narrow, tmp_path):
     weights = []
-    for name, fused in (("with", "auto"), ("without", "false"), ("again", "true")):
+    names = {"with": "auto", "without": "false", "again": "true", "recomputed": "true"}
+    for name, fused in names.items():
         settings = {"training.precision": "fp32", "training.compile": "none", "model.fused": fused} | changes
+        settings["model.gradient_checkpointing"] = str(name == "recomputed").lower()  # by calls, in training
         trainer = trainer_of(override(narrow, settings), tmp_path / name)
         assert trainer.config.model.fused is (fused != "false")
         torch.manual_seed(1)
@@ -134,4 +136,5 @@ def test_a_training_with_whole_steps_is_one_without_up_to_rounding(changes, narr
             trainer.optimizer_step()
         weights.append(torch.cat([each.detach().flatten() for each in trainer.model.parameters()]))
     assert torch.equal(weights[0], weights[2])
+    assert torch.equal(weights[1], weights[3])
     assert 0 < (weights[0] - weights[1]).norm() < 1e-3 * weights[1].norm()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 from conftest import TINY, pairs
 from peer import in_world
 from test_loop import everything, hold_equal, resumed, signalled
@@ -126,6 +127,19 @@ def test_sparse_gradients_are_made_equally_long(monkeypatch):
     rows, values = world.Processes(0, 2)._alike_long(torch.tensor([[7], [2], [7]]), torch.ones(3, 4))
     assert rows.tolist() == [[7], [2], [7], [7], [7]]
     assert values.sum(1).tolist() == [4, 4, 4, 0, 0]
+
+
+def test_a_carry_with_relations_is_gathered(tmp_path):
+    """int16, which gloo does not send, within nested tuples."""
+    tables = (torch.tensor([[[5, -1]]], dtype=torch.int16), torch.ones(1, 0, 3, dtype=torch.int16))
+    dist.init_process_group("gloo", store=dist.FileStore(str(tmp_path / "store"), 1), rank=0, world_size=1)
+    try:
+        halted, back = world.Processes(0, 1).gather_rows((torch.ones(1, dtype=torch.bool), tables))
+    finally:
+        dist.destroy_process_group()
+    assert halted.tolist() == [True]
+    for mine, theirs in zip(tables, back, strict=True):
+        torch.testing.assert_close(theirs, mine)
 
 
 @pytest.mark.slow
