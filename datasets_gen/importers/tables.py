@@ -38,9 +38,12 @@ class Table(NamedTuple):
 
 
 def columns(head: str, lines: Iterator[str]) -> csv.DictReader[str]:
-    """Return the rows of a CSV with commas, semicolons or tabs; columns in NAMES are renamed."""
+    """Return the rows of a CSV with commas, semicolons or tabs; columns in NAMES are renamed. Text has no columns."""
     rows = csv.DictReader(itertools.chain([head], lines), delimiter=max(",;\t", key=head.count), strict=True)
-    names = [name.strip().lower() for name in rows.fieldnames or ()]
+    try:
+        names = [name.strip().lower() for name in rows.fieldnames or ()]
+    except csv.Error:  # quotes of another kind of text
+        names = []
     rows.fieldnames = [NAMES.get(name, name) for name in names]
     return rows
 

@@ -126,7 +126,7 @@ def maze_chunk(chunk: Chunk) -> list[tuple[int, np.ndarray]]:
 
 def _far(kind: Kind, draws: int, rng: np.random.Generator) -> np.ndarray:
     """Draw random mazes, and return those (N, S + 1) that have far goals, each with the number of these goals."""
-    kept = np.empty((MOST_FAR, kind.size**2 + 1), np.uint16)
+    kept = np.empty((MOST_FAR, kind.size**2 + 1), np.uint32)
     return kept[: search_mazes(rng, draws, *astuple(kind), kept)]
 
 

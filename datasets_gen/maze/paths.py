@@ -128,7 +128,7 @@ def search_mazes(rng, draws, size, lowest, highest, min_path, unique, kept):
     """Draw `draws` mazes; put the mazes with goals far from their start, with start and weight, into `kept`.
 
     Each maze has a wall density between `lowest` and `highest`, independent walls, and a start among the free cells.
-    kept (M, S + 2) uint16: cells (1 wall, 2 free, 3 start, 4 each goal at least `min_path` cells from the start, with
+    kept (M, S + 1) uint32: cells (1 wall, 2 free, 3 start, 4 each goal at least `min_path` cells from the start, with
     `unique` by one shortest path), and the number of such goals. Stops early if `kept` is full. Returns the number of
     kept mazes.
     """

@@ -39,7 +39,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--out", type=Path, default=Path("runs/comparison"), help="folder (default runs/comparison)")
     arguments = parser.parse_args(argv)
     runs = arguments.runs or [str(run) for run in sorted(ROOT.glob("*"))] or [str(ROOT)]
-    loaded = [read_evaluation(Path(run), arguments.name) for run in _with_evaluation(runs, arguments.out)]
+    chosen = _with_evaluation(runs, arguments.out, arguments.name)
+    loaded = [read_evaluation(Path(run), arguments.name) for run in chosen]
     names = [results["run"] for results in loaded]
     evaluations = [
         results | ({"run": f"{name}/{results['evaluation']}"} if names.count(name) > 1 else {})
@@ -58,14 +59,14 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _with_evaluation(runs: list[str], out: Path) -> list[str]:
-    """Return the runs that have an evaluation, and print the others. A single run is always returned."""
-    with_evaluation = [run for run in runs if Path(run) != out and _results_of(Path(run))]
+def _with_evaluation(runs: list[str], out: Path, name: str | None) -> list[str]:
+    """Return the runs that have the evaluation, and print the others. A single run is always returned."""
+    with_evaluation = [run for run in runs if Path(run) != out and _results_of(Path(run), name or "*")]
     if len(runs) == 1 or not with_evaluation:
         return runs
     for run in runs:
         if run not in with_evaluation and (Path(run) / "config.json").exists():
-            print(f"{run} holds no evaluation and is left out", file=sys.stderr)
+            print(f"{run} holds no evaluation {name or ''}".rstrip() + " and is left out", file=sys.stderr)
     return with_evaluation
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import sys
 import time
@@ -23,6 +24,7 @@ from datasets_gen.typed import Parser
 from reason.config.describe import idle, idle_lines, refuse_unreadable
 from reason.config.overrides import override, split_arguments
 from reason.errors import ConfigError
+from reason.evaluation.config import SEARCHES
 from reason.files import decoded, published, read_text
 from reason.models.mixing import fits_any_set
 from reason.pretrained import pretrained_models
@@ -92,7 +94,7 @@ def main(argv: list[str]) -> int:
     output, gif = arguments.output, arguments.gif
     if output and (gif or arguments.json):
         raise ConfigError("--output writes the answers of a file; --gif and --json are for one puzzle")
-    if gif and (gif.suffix.lower() != ".gif" or not gif.parent.is_dir()):
+    if gif and (gif.suffix.lower() != ".gif" or gif.is_dir() or not gif.parent.is_dir()):
         raise ConfigError(f"--gif {gif}: name a .gif file in an existing folder")
     settings = [word for word in arguments.words if SETTING.match(word)]
     words = [word for word in arguments.words if word not in settings]
@@ -107,7 +109,12 @@ def main(argv: list[str]) -> int:
     _, pairs = split_arguments(settings, SHORT)
     config = override(own_config, pairs)
     refuse_unreadable(pairs)
+    if "evaluation.studies" in pairs and (others := config.evaluation.asked.keys() - SEARCHES.keys()):
+        raise ConfigError(f"studies={','.join(sorted(others))}: for evaluations, not for one answer; leave it out")
     puzzle = family_of_run(run, config)
+    writer = WRITERS.get(puzzle.name)
+    if writer is not None and (output or gif or arguments.restarts is not None):
+        raise ConfigError(f"--output, --gif and --restarts are for puzzles; {name} continues one text")
     puzzles = _puzzles(Path(text), puzzle) if output else [_text(text)]
     device = pick_device(config.device)
     used = (*USED, "data.directory") if fits_any_set(config.model) else USED
@@ -116,7 +123,7 @@ def main(argv: list[str]) -> int:
     for line in idle_lines(dict(pairs), unused, "this answer"):
         print(line, file=sys.stderr)
     model = load_run(run, device, config, config.evaluation.weights).model
-    if (writer := WRITERS.get(puzzle.name)) is not None:
+    if writer is not None:
         print(writer.shown(writer.write(run, model, config, puzzle, puzzles[0], arguments), arguments.json))
         return 0
     limits = config.evaluation.steps, arguments.restarts, arguments.seconds
@@ -150,7 +157,10 @@ def _puzzles(file: Path, family: Puzzle) -> list[str]:
     head, *lines = text.lstrip("\n").splitlines(keepends=True) or [""]
     rows = columns(head, iter(lines))
     asked = "question" in (names := rows.fieldnames or [])
-    found = [row["question"] or "" for row in rows] if asked else family.texts(text)
+    try:
+        found = [row["question"] or "" for row in rows] if asked else family.texts(text)
+    except csv.Error as error:
+        raise ConfigError(f"{file}, line {rows.reader.line_num}: not CSV ({error})") from None
     if len(names) > 1 and found[:1] == [head.strip()]:
         raise ConfigError(f"{file} has no column `question`; its columns are {', '.join(names)}")
     if not found:
@@ -162,7 +172,7 @@ def _text(word: str) -> str:
     """Return the puzzle's text: typed, from a file, or from the input stream."""
     if word == "-":
         return decoded(sys.stdin.buffer.read(), "the standard input").removeprefix("\ufeff")
-    if len(word) < 255 and "\n" not in word and Path(word).is_file():  # no file has a longer name
+    if len(os.fsencode(word)) < 255 and "\n" not in word and Path(word).is_file():  # no file has a longer name
         return read_text(Path(word)).removeprefix("\ufeff")
     return word
 

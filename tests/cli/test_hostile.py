@@ -43,6 +43,8 @@ WORDS = [
     ("train run=set --resume", "no run at set"),
     ("evaluate half evaluation.split=validation", "has no split 'validation'; splits with a dataset.json: train, test"),
     ([*SOLVE, "--gif", "x.foo"], "name a .gif file"),
+    ([*SOLVE, "--gif", "folder.gif"], "name a .gif file"),
+    ([*SOLVE, "studies=policies"], "studies=policies: for evaluations"),
     ("pack half mine.zip", "an archive ends in .tar.gz"),
     ("compare half --out set", "set holds "),
 ]
@@ -54,6 +56,7 @@ def world(stopped, sudoku_4x4, tmp_path_factory):
     world = tmp_path_factory.mktemp("world")
     run = shutil.copytree(stopped, world / "half")
     shutil.copytree(sudoku_4x4, world / "set")
+    (world / "folder.gif").mkdir()
     make_set("sudoku --size 4 --train 24 --test 12 --seed 2", world / "other")
     assert main(["evaluate", str(run), "steps=1", "name=e"]) == 0
     assert main(["pack", str(run)]) == 0

@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -158,7 +159,12 @@ def test_a_file_of_puzzles(third, runs, tmp_path, capsys):
     with out.open(newline="") as file:
         assert [row["question"] for row in csv.DictReader(file)] == ["12..\n....\n....\n...."]
     other = ["--output", str(tmp_path / "other.csv")]
-    for text, told in (("\n", "holds no puzzle"), ("id,name\n1,2\n", "no column `question`; its columns are id, name")):
+    stray = 'question\n"1..............."2\n'
+    for text, told in (
+        ("\n", "holds no puzzle"),
+        (stray, "line 2: not CSV"),
+        ("id,name\n1,2\n", "no column `question`; its columns are id, name"),
+    ):
         puzzles.write_text(text)
         refusal([*words[:3], *other], told)
     refusal([*words[:2], "none.txt", *other], "No such file")
@@ -257,6 +263,10 @@ def test_compare(runs, tmp_path, capsys, monkeypatch):
     names = [a, *map(str, (tmp_path / "packed.tar.gz", tmp_path / "unread", out))]  # as `runs/*` names them
     assert main(["compare", *names, "--out", str(out)]) == 0
     assert f"{tmp_path / 'unread'} holds no evaluation and is left out" in capsys.readouterr().err
+    other = str(shutil.copytree(both[1], tmp_path / "other/evaluation/short").parents[1])
+    shutil.copy(Path(a) / "config.json", other)
+    assert main(["compare", a, other, "--name", "longer", "--out", str(out)]) == 0
+    assert f"{other} holds no evaluation longer and is left out" in capsys.readouterr().err
     monkeypatch.chdir(tmp_path)
     refusal("compare", "runs holds no evaluation; make one: python evaluate.py runs")
     (tmp_path / "runs").symlink_to(runs)

@@ -241,6 +241,8 @@ def test_training_puzzles_are_drawn_as_by_the_papers_builders(kind, source, tmp_
         assert (getattr(split, key) == getattr(whole, key)[rows]).all()
     assert metadata.provenance["command"] == f"python -m datasets_gen {' '.join(drawn)}"
     refused([*drawn[:2], "test.csv", "--subsample", "4", "--output-dir", "other"], "add --split train")
+    for words in ("--subsample 0", "--subsample 4 --seed 5000000000"):
+        refused([*drawn[:3], *words.split(), "--output-dir", "other"], "draw some, with a seed below 2^32")
 
 
 def test_ratings_keep_their_digits_and_one_another(tmp_path, capsys):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from datasets_gen.arguments import described
+from datasets_gen.arguments import described, whole_number
 from datasets_gen.extensions.arc.puzzles import EOS, SIDE, Arc, Augmentation, tokens_of
 from datasets_gen.extensions.arc.tasks import TASKS, Grid, Task, read_tasks, task_files
 from datasets_gen.importers import BESIDE, FORMATS, HINTS, Format, placed
@@ -31,12 +31,12 @@ EXAMPLE = """\
 OPTIONS: dict[str, dict[str, Any]] = {
     "tasks": {"metavar": "ID,ID", "help": "only these tasks"},
     "augmentations": {
-        "type": int, "default": 20, "metavar": "N", "help": "augmented copies of each task (20; papers: 1000)"
+        "type": whole_number, "default": 20, "metavar": "N", "help": "augmented copies of each task (20; papers: 1000)"
     },
     "size": {
         "type": int, "default": SIDE, "metavar": "N", "help": f"rows and columns of the board (default {SIDE})"
     },
-    "seed": {"type": int, "default": 0, "help": "of the augmentations (default 0)"},
+    "seed": {"type": whole_number, "default": 0, "help": "of the augmentations (default 0)"},
 }  # fmt: skip
 PATIENCE = 20  # draws for every augmentation that is to be new
 

@@ -78,6 +78,8 @@ def merge(options: argparse.Namespace) -> None:
         made = f"--output-dir {quoted(options.directory)} --shard 1/2"
         raise DatasetError(f"no shards at {folder}; make them with {made}")
     stated = read_json(folder / "options.json")
+    if not isinstance(stated, dict) or "generator" not in stated:
+        raise DatasetError(f"{folder / 'options.json'} is damaged; make the shards again")
     words = [stated["generator"], "--output-dir", str(options.directory)]
     again = build_parser(words).parse_args(words)
     vars(again).update({key: value for key, value in stated.items() if key in vars(again)}, processes=options.processes)

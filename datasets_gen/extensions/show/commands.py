@@ -49,7 +49,10 @@ def run(options: argparse.Namespace) -> None:
     print(_drawing(puzzle, split, name, options.index))
     shown = [name] if options.split else list(names)
     places = [(other, options.directory, other) for other in (names if options.against else shown)]
-    places += [(f"{against}/{other}", against, other) for against in options.against for other in splits_of(against)]
+    for against in options.against:
+        places += [
+            (f"{against}/{other}", against, other) for other in splits_of(against) or ["train"]
+        ]  # else says it is missing
     statistics = {}
     for title, directory, other in places:
         its_metadata, its_split = read_split(directory, other)

@@ -6,6 +6,7 @@ import argparse
 import gzip
 import json
 import shlex
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
         raise DatasetError(
             f"--window {options.window} --stride {stride}: windows need 2 tokens or more, and strides at most as many"
         )
-    if options.test < 0 or options.validation < 0 or options.test + options.validation >= 1:
+    if not (options.test >= 0 <= options.validation and options.test + options.validation < 1):  # nan is none
         raise DatasetError(f"--test {options.test} --validation {options.validation}: type shares with a sum below 1")
     read = (document for path in options.files for document in documents(path, options.field, options.encoding))
     texts = _once(Progress(read, desc="reading", unit="document"))
@@ -110,10 +111,10 @@ def documents(path: Path, field: str, encoding: str) -> Iterator[tuple[str, str]
                 for number, line in enumerate(stream, 1):
                     if line.strip():
                         yield f"{file}:{number}", _line_text(line, field, f"{file}:{number}")
-        except (UnicodeDecodeError, LookupError) as error:
+        except (UnicodeError, LookupError) as error:
             why = f"{file} is not {encoding} ({error})"
             raise DatasetError(f"{why}; type its --encoding, or save it as UTF-8") from None
-        except (gzip.BadGzipFile, EOFError) as error:
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DatasetError(f"{file} is damaged ({error})") from None
 
 
@@ -124,7 +125,7 @@ def _readable(file: Path) -> bool:
 def _line_text(line: str, field: str, where: str) -> str:
     try:
         value = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DatasetError(f"{where} is not JSON ({error})") from None
     if not isinstance(value, dict) or not isinstance(value.get(field), str):
         has = ", ".join(value) if isinstance(value, dict) else "no object"

@@ -80,6 +80,8 @@ def fitted(kind: str, texts: Iterable[str], size: int) -> str:
     """
     if kind == "bytes":
         return ""
+    if size < (least := 4 if kind == "words" else 258):  # the special tokens, and a word or every byte
+        raise DatasetError(f"--vocabulary {size}: {kind} need {least} or more")
     if kind == "words":
         counts = Counter(word for text in texts for word in WORD.findall(text))
         entries = [word for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if count > 1]

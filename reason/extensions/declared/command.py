@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
-import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from datasets_gen.extensions.declared.pages import NAME
@@ -56,10 +56,11 @@ def main(argv: list[str]) -> int:
     if name in FAMILIES:
         raise ConfigError(f"{name} is a puzzle of the package; type another name, as in my-{name}")
     stem = name.replace("-", "_")
-    if stem in sys.stdlib_module_names or keyword.iskeyword(stem):
-        raise ConfigError(f"{stem}.py would hide Python's own {stem}; type another name, as in my-{name}")
     path = Path(f"{stem}.py")
     title = "".join(part.capitalize() for part in name.split("-"))
+    taken = keyword.iskeyword(stem) or title in ("Declared", "Drawn") or find_spec(stem) is not None
+    if taken and not path.exists():
+        raise ConfigError(f"{stem}.py would hide {stem} of Python or a package; type another name, as in my-{name}")
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(PAGE.format(name=name, title=title))

@@ -51,6 +51,8 @@ def export(argv: list[str]) -> int:
     config = override(trained, pairs)
     refuse_unreadable(pairs)  # also typed values that equal those of the run
     if arguments.onnx:
+        if arguments.stored != "fp32":
+            raise ConfigError(f"--stored {arguments.stored}: the graphs of --onnx are float32; leave it out")
         from reason.extensions.export.onnx import export_onnx  # seconds
 
         onnx = export_onnx(run, out, config, sets)

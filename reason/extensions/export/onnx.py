@@ -134,7 +134,7 @@ def export_onnx(run: Path, out: Path, config: Config, sets: Sequence[str] = ()) 
     if fused(config.model):
         plain["model.fused"] = False  # a kernel cannot be traced
     model = load_run(run, CPU, derive(config, plain), config.evaluation.weights).model
-    steps = config.rollout.trained_steps
+    steps = config.evaluation.steps or config.rollout.trained_steps
     puzzles, source, task = _puzzles(model, sets or config.data.directories, config.seed)
     tokens = puzzles.inputs
     expected = torch_answers(model, puzzles, steps, config.seed)

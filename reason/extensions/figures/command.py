@@ -45,6 +45,8 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     if options.file.suffix not in (".png", ".svg", ".pdf"):
         raise ConfigError(f"{options.file}: type a file name that ends in .png, .svg or .pdf")
+    if options.puzzles < 1 or options.steps < 1:
+        raise ConfigError(f"--puzzles {options.puzzles} --steps {options.steps}: type 1 or more")
     drawn, needed = DRAWN[options.kind]
     if len(options.runs) != needed and (needed is not None or not options.runs):
         raise ConfigError(

@@ -39,7 +39,8 @@ def main(argv: list[str]) -> int:
     else:
         device = pick_device(config.device)
         computed = dtypes(config.training.precision, device)
-    made = [directory for directory in config.data.directories if "train" in splits_of(directory)]
+    named = "data.directory" in pairs  # then a missing set is an error
+    made = [directory for directory in config.data.directories if named or "train" in splits_of(directory)]
     shapes = [shape_of(read_metadata(directory, "train")) for directory in made]
     shape = max(shapes, key=lambda shape: shape.seq_len) if made else preset(words[0]).shape
     memory = estimate_memory(config, shape, computed, device.type)

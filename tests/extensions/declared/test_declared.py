@@ -388,6 +388,7 @@ test_every_reader_reads_alike_or_refuses = reading_test(CASES)
 
 MINI = [[0, 0, 2, 0], [0, 4, 0, 1], [4, 3, 0, 0], [0, 0, 0, 0]]
 SOLVED = [[3, 1, 2, 4], [2, 4, 3, 1], [4, 3, 1, 2], [1, 2, 4, 3]]
+NINE = "530070000600195000098000060800060003400803001700020006060000280000419005000080079"
 LATIN = (np.arange(7)[:, None] + np.arange(7)) % 7 + 1
 
 
@@ -422,6 +423,17 @@ def test_a_sudoku_of_reasoning_gym(tmp_path, text, more):
     split = read_split(out, "test")[1]
     assert (split.inputs - 1 == np.ravel(MINI)).all()
     assert (split.labels - 1 == np.ravel(SOLVED)).all()
+
+
+def test_files_of_two_puzzles_are_refused(tmp_path, capsys):
+    for name, entry in (
+        ("train", gym("mini_sudoku", MINI)),
+        ("test", gym("sudoku", np.reshape([*map(int, NINE)], (9, 9)).tolist())),
+    ):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(entry))
+    files = [str(tmp_path / f"{name}.jsonl") for name in ("train", "test")]
+    assert main(["import", "reasoning-gym", *files, "--output-dir", str(tmp_path / "set")]) == 1
+    assert "import them separately" in capsys.readouterr().err
 
 
 def test_futoshiki_with_signs_and_without(tmp_path):

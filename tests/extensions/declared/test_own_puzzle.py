@@ -218,9 +218,9 @@ def test_names_and_files_that_are_refused(tmp_path, monkeypatch, capsys):
     for name in ("../up", "2hills", "Hills", "a b"):
         assert main(["new-puzzle", name]) == 1
         assert "is no name of a puzzle" in capsys.readouterr().err
-    for name in ("random", "class"):
+    for name in ("random", "class", "numpy", "drawn"):
         assert main(["new-puzzle", name]) == 1
-        assert f"{name}.py would hide Python's own {name}; type another name" in capsys.readouterr().err
+        assert f"{name}.py would hide {name} of Python or a package; type another name" in capsys.readouterr().err
     assert main(["new-puzzle", "sudoku"]) == 1
     assert "sudoku is a puzzle of the package; type another name, as in my-sudoku" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -95,6 +95,7 @@ def answers_larger_boards(run, out):
 def test_what_no_graph_can_hold_is_refused_in_a_line(sets, tmp_path, monkeypatch):
     run = run_of("attention", sets, tmp_path)
     words = ["export", str(run), str(tmp_path / "out"), "--onnx"]
+    refusal([*words, "--stored", "fp16"], "--stored fp16: the graphs of --onnx are float32")
     monkeypatch.setattr(interop.torch.onnx, "export", lambda *_, **__: 1 / 0)
     refusal(words, "cannot become ONNX graphs", "torch's exporter says division by zero")
     assert not (tmp_path / "out").exists()

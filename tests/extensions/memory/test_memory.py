@@ -7,7 +7,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 import torch
-from conftest import output, trainer_of
+from conftest import output, refusal, trainer_of
 from test_loop import VARIANTS
 
 from datasets_gen.layout import Split, write_dataset
@@ -51,6 +51,7 @@ def test_a_gpu_that_is_not_here_can_be_asked_about():
     """What docs/recipes.md says, less 0.6 GB for CUDA."""
     said = output("memory trm-mlp-sudoku model.gradient_checkpointing=true device=cuda", "float16 on cuda")
     assert re.search(r"in all +7\.44 GB", said)
+    refusal("memory sudoku-4x4 data=nowhere", "nowhere")
 
 
 def test_nothing_is_allocated_for_an_estimate():

@@ -18,6 +18,8 @@ def test_sets_are_compared(tmp_path, capsys):
     assert f"against {tmp_path / 'two'}/train (mean 20, n 100): D 1.000" in lines[0]
     assert main(["show", str(tmp_path / "one"), "--against", str(tmp_path / "small")]) == 1
     assert "another puzzle" in capsys.readouterr().err
+    assert main(["show", str(tmp_path / "one"), "--against", str(tmp_path / "none")]) == 1
+    assert "none" in capsys.readouterr().err
 
 
 def test_a_puzzle_and_its_set_are_drawn(sudoku_4x4, capsys):

@@ -24,6 +24,9 @@ def test_words_are_the_most_frequent_that_occur_twice():
     words = tokenizer_of("words", lines)
     assert (words.size, words.encode("the cat bit the dog.")) == (8, [3, 6, 2, 3, 2, 5])
     assert words.decode([1, 3, 6, 2, 1, 0]) == "the cat �"
+    for kind, size in (("words", 3), ("bpe", 257)):
+        with pytest.raises(DatasetError, match=f"--vocabulary {size}: {kind} need {size + 1} or more"):
+            fitted(kind, TEXTS, size)
     for kind, size in (("words", 100), ("bpe", 2000)):
         with pytest.raises(DatasetError, match=rf"--vocabulary {size}: the text has \d+ {kind}"):
             fitted(kind, TEXTS, size)
@@ -110,9 +113,13 @@ def test_one_long_file_is_cut_into_documents(tmp_path, made):
 
 FAULTS = {  # content, further words, what is said
     "a.txt": (b"\xff\xfe caf\xe9", "", "is not utf-8"),
+    "b.txt": ("a", "--encoding utf-16", "is not utf-16"),
+    "b.txt.gz": (gzip.compress(b"a" * 99)[:12] + b"\xff" * 12, "", "b.txt.gz is damaged"),
     "c.txt": ("a\0b", "", "contains a zero byte"),
     "e.jsonl": ('{"story": "x"}\n', "", "no text in the field 'text' (story); type its --field"),
     "f.jsonl": ("{]\n", "", "f.jsonl:1 is not JSON"),
+    "f2.jsonl": ("[" * 100_000, "", "f2.jsonl:1 is not JSON"),
+    "f3.txt": ("a", "--test nan", "type shares with a sum below 1"),
     "g.txt": ("one", "", "are too few for 2 splits"),
     "h.txt": ("one\ntwo\nsix\nten\n" * 9, "--tokens words --vocabulary 50", "--vocabulary 50: the text has 3 words"),
     "j.txt": ("one\n" * 99, "--window 1", "--window 1 --stride 1: windows need 2 tokens or more"),
