@@ -138,6 +138,6 @@ def test_the_number_of_clues_is_kept(clues):
 @pytest.mark.slow
 def test_4x4_minimal_puzzles_run_out_and_it_says_so():
     """85,632 minimal 4×4 puzzles / 4! relabellings = 3,568."""
-    with pytest.raises(DatasetError, match="different minimal puzzles were found") as error:
+    with pytest.raises(DatasetError, match="different minimal puzzles were generated") as error:
         random_splits(4, {"train": 4000})
     assert 3500 < int(str(error.value).split()[1]) <= 3568

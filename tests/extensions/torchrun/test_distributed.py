@@ -168,7 +168,7 @@ def test_a_partner_that_stops_is_not_waited_for_for_ever(sudoku_4x4, tmp_path, m
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_torchrun_interrupted_saves_and_names_the_line_that_resumes(number, monitored_4x4, tmp_path):
     """Under torchrun itself, which passes the signal on (and at Ctrl-C repeats it): all stop at one step."""
-    root, run = Path(__file__).parents[2], tmp_path / "run"
+    root, run = Path(__file__).parents[3], tmp_path / "run"
     pairs = [f"{key}={value}" for key, value in (DETERMINISTIC | {"training.steps": "100000"}).items()]
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*launch, str(root / "train.py"), "sudoku-4x4", f"data={monitored_4x4}", f"run={run}", *pairs]

@@ -14,7 +14,7 @@ from test_loop import hold_equal
 from reason.cli import main
 from reason.training.log import read_metrics
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NAMESPACES = [f"reason-{os.getpid()}-{node}" for node in "ab"]
 pytestmark = [
     pytest.mark.slow,
