@@ -66,7 +66,7 @@ def _with_evaluation(runs: list[str], out: Path, name: str | None) -> list[str]:
         return runs
     for run in runs:
         if run not in with_evaluation and (Path(run) / "config.json").exists():
-            print(f"{run} holds no evaluation {name or ''}".rstrip() + " and is left out", file=sys.stderr)
+            print(f"{run} holds no evaluation{f' {name}' if name else ''} and is left out", file=sys.stderr)
     return with_evaluation
 
 

@@ -118,16 +118,16 @@ def suite_split(kind: str, entries: list[tuple[str, Board, str]], like: Path | N
 
 def from_suite(options: argparse.Namespace) -> dict[str, Any]:
     """Return splits of the puzzles of one size."""
+    puzzles: list[Puzzle] = []
     splits: dict[str, Split] = {}
-    puzzle: Puzzle | None = None
     for name, source in by_split(options).items():
         kind, entries = read_suite(source, options.format, options.tasks)
-        its, splits[name] = suite_split(kind, entries, options.like)
-        if (puzzle := puzzle or its) != its:
-            raise DatasetError(f"the sources contain {puzzle} and {its}; import them separately")
+        puzzle, splits[name] = suite_split(kind, entries, options.like)
+        puzzles.append(puzzle)
+        if puzzle != puzzles[0]:
+            raise DatasetError(f"the sources contain {puzzles[0]} and {puzzle}; import them separately")
         if others := len(entries) - len(splits[name].inputs):
             print(f"warning: {source}: skipped {others} puzzles of another size", file=sys.stderr)
-    assert puzzle is not None, "argparse requires a source"
     return {"splits": splits, **described(puzzle)}
 
 

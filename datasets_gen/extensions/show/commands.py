@@ -50,9 +50,8 @@ def run(options: argparse.Namespace) -> None:
     shown = [name] if options.split else list(names)
     places = [(other, options.directory, other) for other in (names if options.against else shown)]
     for against in options.against:
-        places += [
-            (f"{against}/{other}", against, other) for other in splits_of(against) or ["train"]
-        ]  # else says it is missing
+        its_names = splits_of(against) or ["train"]  # "train" says what is missing
+        places += [(f"{against}/{other}", against, other) for other in its_names]
     statistics = {}
     for title, directory, other in places:
         its_metadata, its_split = read_split(directory, other)

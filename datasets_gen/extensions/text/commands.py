@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
         raise DatasetError(
             f"--window {options.window} --stride {stride}: windows need 2 tokens or more, and strides at most as many"
         )
-    if not (options.test >= 0 <= options.validation and options.test + options.validation < 1):  # nan is none
+    if not (min(options.test, options.validation) >= 0 and options.test + options.validation < 1):  # or NaN
         raise DatasetError(f"--test {options.test} --validation {options.validation}: type shares with a sum below 1")
     read = (document for path in options.files for document in documents(path, options.field, options.encoding))
     texts = _once(Progress(read, desc="reading", unit="document"))

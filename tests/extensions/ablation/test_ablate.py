@@ -261,6 +261,10 @@ def test_a_cluster_s_signals_stop_once():
         for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
             os.kill(os.getpid(), number)
         assert stop.name == "SIGUSR1"
+        with pytest.raises(KeyboardInterrupt):  # the second, whatever came before
+            os.kill(os.getpid(), signal.SIGINT)
+    with StopRequest():
+        os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
 
