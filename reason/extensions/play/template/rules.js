@@ -43,9 +43,10 @@ function symmetry(of, board, tokens, number, random) {
   return { source, names };
 }
 
-const FRAME = /^[^0-9\n]*(-{10}|--[+*.:']|[+*.:']--)[^0-9\n]*$/gm; // a line of a Sudoku's frame
-// Text of one character a cell, as Puzzle.parse reads it; what `passed` has is passed over. open: further open cells.
-function readCells(text, model, { open = "", passed = " \t\r\n" } = {}) {
+const FRAME = /^[^0-9\r\n]*(-{10}|--[+*.:']|[+*.:']--)[^0-9\r\n]*$/gm; // a line of a Sudoku's frame
+// Text of one character a cell, as Puzzle.parse reads it; what `passed` has is passed over. open: further open cells;
+// framed: each line is a row.
+function readCells(text, model, { open = "", passed = " \t\r\n", framed = false } = {}) {
   const read = new Map([...model.characters].map((character, token) => [character, token]));
   if (passed.includes(" ")) read.delete(" ");
   for (const character of open) read.set(character, read.get("."));
@@ -54,7 +55,7 @@ function readCells(text, model, { open = "", passed = " \t\r\n" } = {}) {
   const stranger = typed.find((character) => !read.has(character));
   if (stranger !== undefined) throw new Unreadable(`“${stranger}” is no cell of this puzzle.`);
   const row = board.findIndex((line) => line.length !== model.columns);
-  if (board.length === model.rows && row >= 0) throw new Unreadable(`Row ${row + 1} has ${board[row].length} cells, ${model.columns} are needed.`);
+  if ((framed || board.length === model.rows) && row >= 0) throw new Unreadable(`Row ${row + 1} has ${board[row].length} cells, ${model.columns} are needed.`);
   if (typed.length !== cells) throw new Unreadable(`This text has ${typed.length} cells, ${cells} are needed.`);
   return { rows: model.rows, columns: model.columns, tokens: typed.map((character) => read.get(character)) };
 }
@@ -91,7 +92,10 @@ const plain = {
 
 const sudoku = {
   ...plain,
-  read: (text, model) => readCells(text.replace(FRAME, ""), model, { open: "0_*?·", passed: " \t\r\n|+=':," }),
+  read(text, model) {
+    const rows = text.replace(FRAME, "");
+    return readCells(rows, model, { open: "0_*?·", passed: " \t\r\n|+=':,", framed: rows !== text });
+  },
   examples: [
     ["easy", "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"],
     ["a hard one", "6...2......4..8.........39.........384.........5.6...1..19..5....861.7.2...3..8.."],
