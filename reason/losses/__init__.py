@@ -107,6 +107,9 @@ class LossConfig(BaseConfig):
         """Return the settings without effect, including the sections of terms whose weight is 0."""
         off = [name for name, weight in self.weights if not weight and TERMS[name].section]
         own = {f"{name}.{key}": f"weights.{name}=0" for name in off for key in leaves(getattr(self, name).model_dump())}
+        readers = [name for name, term in TERMS.items() if "rows" in term.settings]
+        if not set(readers) & set(self.present):
+            own["rows"] = " and ".join(f"weights.{name}=0" for name in readers)
         return super().idle | own
 
     @property

@@ -29,14 +29,15 @@ Outside = Annotated[Value, Mark.RESUMABLE, Mark.OUTSIDE]
 
 
 class When:
-    """Field metadata: the setting has an effect only if another setting of its section has one of these values."""
+    """Field metadata: the setting has an effect only if another of its section has one of these values, or is set."""
 
     def __init__(self, setting: str, *values: object):
         self.setting, self.values = setting, values
 
     def holds(self, section: BaseConfig) -> bool:
         """Return whether the setting has an effect."""
-        return getattr(section, self.setting) in self.values
+        value = getattr(section, self.setting)
+        return value in self.values if self.values else bool(value)
 
 
 class Need(NamedTuple):
@@ -70,7 +71,11 @@ class BaseConfig(BaseModel):
         idle = ((key, mark) for key, mark in marks if isinstance(mark, When) and not mark.holds(self))
         inner = ((name, section.idle) for name, section in self if isinstance(section, BaseConfig))
         within = {f"{name}.{key}": f"{name}.{why}" for name, idle in inner for key, why in idle.items()}
-        return within | {key: f"{mark.setting}={getattr(self, mark.setting)}" for key, mark in idle}
+        return within | {key: f"{mark.setting}={_typed(getattr(self, mark.setting))}" for key, mark in idle}
+
+
+def _typed(value: object) -> object:
+    return "none" if value is None else value
 
 
 def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:

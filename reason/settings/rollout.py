@@ -28,7 +28,9 @@ class LoopsConfig(BaseConfig):
         "terminal", description="states that are scored: terminal: the last; per-loop: all T, their losses averaged"
     )
     random: dict[str, Any] = Field({}, description=f"law of T, rounded, at most max; {{}}: T = count; else {TYPED}")
-    start: int = Field(0, ge=0, description="optimizer steps with T = count, before T is random")
+    start: Annotated[int, When("random")] = Field(
+        0, ge=0, description="optimizer steps with T = count, before T is random"
+    )
 
     @field_validator("random")
     @classmethod

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from reason.settings.base import BaseConfig, Outside, Readable, Resumable
+from reason.settings.base import BaseConfig, Outside, Readable, Resumable, When
 from reason.training.precision import Precision
 
 
 class MonitorConfig(BaseConfig):
     """Validation during training: how many puzzles, how often."""
 
-    every: int | None = Field(
+    every: Annotated[int | None, When("puzzles")] = Field(
         None, ge=1, description="optimizer steps between validations; none: training.checkpoint_every"
     )
     puzzles: int = Field(

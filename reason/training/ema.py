@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Annotated
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from reason.settings.base import BaseConfig
+from reason.settings.base import BaseConfig, When
 
 
 class EmaConfig(BaseConfig):
     """The exponential moving average of the weights, which is evaluated."""
 
     decay: float | None = Field(0.999, ge=0, lt=1, description="r of avg ← r·avg + (1 − r)·weights; none: no EMA")
-    warmup: bool = Field(False, description="decay min(r, (1 + t)/(10 + t)), which short runs need")
+    warmup: Annotated[bool, When("decay")] = Field(
+        False, description="decay min(r, (1 + t)/(10 + t)), which short runs need"
+    )
 
     def of_start(self, steps: int) -> float:
         """Return the share of the initial weights in the average after `steps` optimizer steps."""

@@ -131,6 +131,19 @@ def test_what_is_printed_is_exact(lr, weight, steps, augment):
     assert override(Config(), split_arguments(as_typed(changes))[1]) == derive(Config(), changes)
 
 
+@pytest.mark.parametrize(("key", "on"), [
+    ("rollout.loops.start", 'rollout.loops.random={"law":"uniform","max":4}'),
+    ("ema.warmup", "ema.decay=0.9"),
+    ("training.monitor.every", "training.monitor.puzzles=1"),
+    ("loss.rows", "loss.weights.rh_unstable_x=1"),
+    ("optimizer.muon_lr", "optimizer.kind=muon"),
+])
+def test_a_setting_without_effect_names_the_setting_that_it_needs(key, on):
+    off = override(Config(), pairs("ema.decay=none training.monitor.puzzles=0")).idle
+    assert off[key].split(" and ")[0].partition("=")[0] == on.partition("=")[0]
+    assert key not in override(Config(), pairs(f"model.gradient=all-cycles {on}")).idle
+
+
 @pytest.mark.parametrize(("changes", "words"), [
     ({"model.h_cyces": 9}, "unknown setting model.h_cyces; did you mean model.h_cycles?"),
     ({"model": {"h_cycles": 9}}, "model is a section"),
