@@ -64,10 +64,10 @@ class SupervisionStep:
         return self.context.cells(z)
 
 
-def first_carry(model: Reasoner, batch: Batch, config: RolloutConfig | None = None) -> Carry:
+def first_carry(model: Reasoner, batch: Batch, config: RolloutConfig | None = None, first: int = 0) -> Carry:
     """Return a carry whose rows have all halted: the next step gives each a puzzle and the initial state.
 
-    With `staggered`, the first puzzle of row i has i mod N_super steps behind it.
+    With `staggered`, the first puzzle of row i has i mod N_super steps behind it; rows count from `first`.
     """
     rows = len(batch.inputs)
     device = batch.inputs.device
@@ -83,7 +83,7 @@ def first_carry(model: Reasoner, batch: Batch, config: RolloutConfig | None = No
         )
     steps = torch.zeros(rows, dtype=torch.int32, device=device)
     if config is not None and config.staggered:
-        steps = torch.arange(rows, dtype=torch.int32, device=device) % config.supervision_steps
+        steps = torch.arange(first, first + rows, dtype=torch.int32, device=device) % config.supervision_steps
     halted = torch.ones(rows, dtype=torch.bool, device=device)
     return Carry(batch, mapped(state, Tensor.detach), steps, halted, batch)
 

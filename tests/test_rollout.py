@@ -70,6 +70,7 @@ def test_staggered_rows_halt_one_after_the_other_and_then_take_all_steps():
     _, seen = play(config, 7, [1e9] * 4, rows=4)
     steps = [[1, 2, 3, 1], [2, 3, 1, 2], [3, 1, 2, 3]]
     assert [step.steps.tolist() for step in seen] == [*steps, *steps, steps[0]]
+    assert first_carry(Counter(), Stream(2)(), config, first=2).steps.tolist() == [2, 0]  # rows 2 and 3, in process 1
 
 
 def original_rows(limit, patience, steps, rows=3):

@@ -86,12 +86,16 @@ def show_settings(command: str, asked: list[str]) -> None:
     from reason.settings.base import Mark
 
     rows = [row for row in describe_settings() if command == "train" or has_mark(row.key, Mark.READABLE)]
+    sections = [name for name in SECTION_HELP if any(row.key.startswith(f"{name}.") for row in rows)]
     console = Console(highlight=False)
     for name in asked:
         shown = [row for row in rows if row.key == name or row.key.startswith(f"{name}.")]
         if not shown:
-            hint = nearest(name, [*SECTION_HELP, *(row.key for row in rows)])
-            known = f"sections are {', '.join(SECTION_HELP)}"
+            if name.partition(".")[0] in SECTION_HELP.keys() - sections:
+                see = f"python train.py --help {name}"
+                raise ConfigError(f"--help {name}: no such setting may change in an evaluation; see: {see}")
+            hint = nearest(name, [*sections, *(row.key for row in rows)])
+            known = f"sections are {', '.join(sections)}"
             raise ConfigError(f"--help {name}: no such section or setting; {hint}{known}")
         if name in SECTION_HELP:
             console.print(f"{name}: {SECTION_HELP[name]}", markup=False)

@@ -60,9 +60,9 @@ has one S and one G. Cells 'o' of a path become free, and an empty line between 
   ...G
 
 Without steps=T, a puzzle gets twice the supervision steps of training, or more if the board is larger than the boards
-of training. ' marks a cell that changed, ! a clue that the answer changed; the terminal also shows colours. Boards are
-drawn after steps 1, 2, 4, 8, … and after the last step that changes one, then with signs, cages or another drawing
-that the puzzle has.
+of training. ' marks a cell that changed, ! a clue that the answer changed; the terminal also shows colours. Up to
+six boards that change are all drawn; of more, those after steps 1, 2, 4, 8, … and the last. The last one also shows
+signs, cages or what else the puzzle has.
 
 Solving stops at the first step whose answer satisfies the rules. If no step does, restarts solve the puzzle again under
 its symmetries (a maze is flipped and rotated), or from other initial states if it has none, until an answer satisfies
@@ -88,12 +88,15 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--output", type=Path, metavar="FILE", help="solve a file of puzzles, and write this CSV file")
     parser.add_argument("--gif", type=Path, metavar="FILE", help="also write an animated picture")
     parser.add_argument("--json", action="store_true", help="print JSON instead of boards")
+    of_puzzles = {"output", "gif", "restarts", "seconds"}
     for each in WRITERS.values():
         each.add_options(parser)
     arguments = parser.parse_intermixed_args(argv)
     output, gif = arguments.output, arguments.gif
     if output and (gif or arguments.json):
         raise ConfigError("--output writes the answers of a file; --gif and --json are for one puzzle")
+    if output and output.exists():
+        raise ConfigError(f"--output {output} is there already; type another file, or remove it")
     if gif and (gif.suffix.lower() != ".gif" or gif.is_dir() or not gif.parent.is_dir()):
         raise ConfigError(f"--gif {gif}: name a .gif file in an existing folder")
     settings = [word for word in arguments.words if SETTING.match(word)]
@@ -113,8 +116,10 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"studies={','.join(sorted(others))}: for evaluations, not for one answer; leave it out")
     puzzle = family_of_run(run, config)
     writer = WRITERS.get(puzzle.name)
-    if writer is not None and (output or gif or arguments.restarts is not None):
-        raise ConfigError(f"--output, --gif and --restarts are for puzzles; {name} continues one text")
+    given = {key for key, value in vars(arguments).items() if value != parser.get_default(key)} - {"words", "json"}
+    if idle_options := given - of_puzzles if writer is None else given & of_puzzles:
+        what = "texts; this is a puzzle" if writer is None else f"puzzles; {name} continues one text"
+        raise ConfigError(f"--{min(idle_options).replace('_', '-')} is for {what}; leave it out")
     puzzles = _puzzles(Path(text), puzzle) if output else [_text(text)]
     device = pick_device(config.device)
     used = (*USED, "data.directory") if fits_any_set(config.model) else USED
@@ -194,7 +199,7 @@ def _solve_each(puzzles: list[str], output: Path, solve: Callable[[str], Solutio
             writer.writerow([text, "".join(described["answer"]), verdicts[-1], described["restarts"], seconds, error])
             file.flush()
             bar.set_postfix_str(f"{verdicts.count('yes')} solved")
-    print(f"{output}: the rules hold for {verdicts.count('yes'):,} of {len(puzzles):,} answers")
+    print(f"{output}: the rules hold for {verdicts.count('yes'):,} of {len(puzzles):,} puzzles")
     return 1 if "no" in verdicts else 0
 
 

@@ -122,6 +122,9 @@ def _started(words: list[str], pairs: dict[str, str], stack: contextlib.ExitStac
     if run and is_archive(run):
         raise ConfigError(f"run={run} is an archive's name: type --resume to continue it, or another run=DIR")
     asked = override(chosen.config(), pairs)
+    made = next((folder for folder in asked.data.directories if splits_of(folder)), None)
+    if made and (generate := next((key for key in pairs if key.startswith("data.generate")), None)):
+        raise ConfigError(f"{generate} changes nothing: {made} exists; make another set and type data=DIR")
     for line in idle_lines(dict(pairs), asked.idle, "this training"):
         print(line)
     return start(asked, Path(run) if run else None, stack, make_data="data.directory" not in pairs)

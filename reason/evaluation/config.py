@@ -73,6 +73,9 @@ class EvaluationConfig(BaseConfig):
     @field_validator("studies")
     @classmethod
     def _known(cls, studies: tuple[str, ...]) -> tuple[str, ...]:
+        names = [study.partition("=")[0] for study in studies]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"{min(twice)} twice; a study has one argument")
         for study in studies:
             name, _, argument = study.partition("=")
             if name not in STUDIES or not re.fullmatch(STUDIES[name].argument, argument):

@@ -29,7 +29,7 @@ class BalanceConfig(BaseConfig):
         description="fixed: λ = loss.weights; alg-grad-norm: λ starts at 1 and is adapted so that the gradients of all "
         "terms get the same norm (loss.weights then only selects the terms)",
     )
-    targets: Annotated[dict[str, float], MEASURED] = Field(
+    targets: Annotated[dict[str, Annotated[float, Field(gt=0)]], MEASURED] = Field(
         {},
         description='alg-grad-norm: c_n, target gradient norm of a term, relative to the mean, as {"lm": 10}; else 1',
     )

@@ -94,7 +94,7 @@ def interval(value: float, count: int) -> str:
 
 
 def headline(results: Results) -> str:
-    """Return the main result in one line: 'exact 94.2 % [92.6, 95.5] of 1000 puzzles at step 8 (trained), …'."""
+    """Return the main result in one line: 'exact 94.2% (95 % interval 92.6% to 95.5%) at step 8, …; 1000 puzzles'."""
     exact, trained = results["exact_by_step"], min(results["trained_steps"], results["steps"])
     low, high = wilson_interval(exact[trained - 1], results["puzzles"])
     unscored = results.get("unscored")

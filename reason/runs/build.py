@@ -100,6 +100,8 @@ def resume(run: Path, changes: Changes, stack: contextlib.ExitStack) -> Trainer:
     if world.first:
         stack.enter_context(locked(run))
     folder = _newest(run, world)
+    if folder is not None and "init_from" in changes:
+        raise ConfigError(f"init_from={changes['init_from']} changes nothing: {run} has weights; leave it out")
     if folder is not None and step_of(folder) >= config.training.steps:
         raise ConfigError(
             f"{run} is finished ({step_of(folder)} steps); another run may begin from its weights "
@@ -183,7 +185,7 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
             Sampler(part, batch_size, seeds(config.seed)[1] + number, config.data.augment, config.data.hints)
             for number, part in enumerate(data.parts)
         ],
-        carries=[first_carry(model, part.take(copies), config.rollout) for part in data.parts],
+        carries=[first_carry(model, part.take(copies), config.rollout, world.rank * rows) for part in data.parts],
         scaling=scaling,
         optimizers=Optimizers(model, config.optimizer, scaling),
         ema=None if config.ema.decay is None else Ema(model),

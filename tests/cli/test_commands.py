@@ -40,6 +40,7 @@ def test_generate_train_evaluate(sudoku_4x4, here):
 def test_without_data_a_preset_makes_its_set_once(here):
     output(["train", "sudoku-4x4", *NARROW], "making it: python -m datasets_gen sudoku --size 4")
     assert "making it" not in output(["train", "sudoku-4x4", *NARROW, "seed=1", "--max-steps", "2"])
+    refusal("train sudoku-4x4 data.generate.size=6", "data.generate.size changes nothing: data/sudoku-4x4 exists")
     assert {path.name for path in (here / "runs").iterdir()} == {"sudoku-4x4-1", "sudoku-4x4-2"}
     (here / "runs/failed/checkpoints/step-000000").mkdir(parents=True)  # in its first step
     (here / "runs/failed/config.json").touch()
@@ -67,6 +68,7 @@ WRONG = {
     "an option's bad value": ("train sudoku-4x4 --max-steps many", "invalid int value: 'many'"),
     "missing set": ("train sudoku-4x4 data=nowhere", "no dataset at nowhere; make one like the preset's with `python"),
     "no such device": ("train sudoku-4x4 device=cuda:77", "device=cuda:77 is not available here"),
+    "help of training": ("evaluate --help optimizer.lr", "python train.py --help optimizer.lr"),
     "bad limit": ("train sudoku-4x4 --max-steps 0", "--max-steps 0: must be above 0"),
     "resume nothing": ("train --resume", "no run named and none under runs/"),
     "evaluate nothing": ("evaluate", "no run named and none under runs/"),

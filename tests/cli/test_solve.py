@@ -151,8 +151,8 @@ def test_a_file_of_puzzles(third, runs, tmp_path, capsys):
         ["12..............", "1234341221434321", "yes", "1"],  # the fifth in all
     ]
     assert "the puzzle contradicts itself" in ",".join(rows[2])
-    assert "the rules hold for 2 of 3 answers" in capsys.readouterr().out
-    refusal(words, "File exists")
+    assert "the rules hold for 2 of 3 puzzles" in capsys.readouterr().out
+    refusal(words, "out.csv is there already; type another file, or remove it")
     out.unlink()
     puzzles.write_text('question\n"12..\n....\n....\n...."\n')  # a board of several lines in quotes
     main(words)
@@ -217,6 +217,7 @@ def test_settings_that_a_solution_does_not_read_are_named(runs, third):
     assert all(SETTING.match(f"{key}=") for key in keys_of(Mark.READABLE))
     refusal([*words, "model.hidden_size=3"], "model.hidden_size cannot change for a trained model")
     refusal([*words, "step=4"], "did you mean steps? see: reason solve --help")
+    refusal([*words, "--top-p", "0.5"], "--top-p is for texts; this is a puzzle")
 
 
 def test_clues_that_are_not_kept_are_marked():

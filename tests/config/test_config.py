@@ -70,6 +70,10 @@ def test_values_are_read_as_their_setting_is_typed():
     ('loss.schedules={"lm":{"kind":"exponential"}}', "min_ratio=0.1"),
     ('loss.schedules={"lm":{"points":[[0.5,1],[0.5,0]]}}', "must rise in position"),
     ('loss.weights.q_halt=0 rollout.halting=none loss.schedules={"lm":{"points":[[0.5,0]]}}', "type loss.schedules={}"),
+    ('loss.weights.q_halt=0 rollout.halting=none '
+     'loss.schedules={"lm":{"kind":"cosine","warmup_steps":9,"points":[[0.001,0]]}}', "type loss.schedules={}"),
+    ('balance.kind=alg-grad-norm balance.targets={"lm":-1}', "balance.targets.lm=-1: input should be greater than 0"),
+    ("evaluation.studies=policies,policies=0.1", "policies twice"),
     ("loss.schedules=soon", "loss.schedules=soon: input should be a valid dictionary"),
 ])  # fmt: skip
 def test_errors_say_value_reason_and_mend(typed, words):
@@ -131,13 +135,16 @@ def test_what_is_printed_is_exact(lr, weight, steps, augment):
     assert override(Config(), split_arguments(as_typed(changes))[1]) == derive(Config(), changes)
 
 
-@pytest.mark.parametrize(("key", "on"), [
-    ("rollout.loops.start", 'rollout.loops.random={"law":"uniform","max":4}'),
-    ("ema.warmup", "ema.decay=0.9"),
-    ("training.monitor.every", "training.monitor.puzzles=1"),
-    ("loss.rows", "loss.weights.rh_unstable_x=1"),
-    ("optimizer.muon_lr", "optimizer.kind=muon"),
-])
+@pytest.mark.parametrize(
+    ("key", "on"),
+    [
+        ("rollout.loops.start", 'rollout.loops.random={"law":"uniform","max":4}'),
+        ("ema.warmup", "ema.decay=0.9"),
+        ("training.monitor.every", "training.monitor.puzzles=1"),
+        ("loss.rows", "loss.weights.rh_unstable_x=1"),
+        ("optimizer.muon_lr", "optimizer.kind=muon"),
+    ],
+)
 def test_a_setting_without_effect_names_the_setting_that_it_needs(key, on):
     off = override(Config(), pairs("ema.decay=none training.monitor.puzzles=0")).idle
     assert off[key].split(" and ")[0].partition("=")[0] == on.partition("=")[0]

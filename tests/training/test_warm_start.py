@@ -6,6 +6,7 @@ from conftest import TINY, trainer_of
 from evaluators import random_batch, shaken
 from safetensors.torch import load_file
 
+import reason
 from datasets_gen.structure import Structure
 from reason.config.overrides import override
 from reason.errors import ConfigError
@@ -43,6 +44,11 @@ def test_what_does_not_fit_is_refused(first, tmp_path, changes, text):
     config = override(first[0], {"init_from": str(first[1])} | changes)
     with pytest.raises(ConfigError, match=text):
         trainer_of(config, tmp_path / "run")
+
+
+def test_a_run_that_has_weights_refuses_others(first):
+    with pytest.raises(ConfigError, match="init_from=x changes nothing"):
+        reason.resume(first[1], init_from="x")
 
 
 LINES = {"row": (0, 0, 1, 1), "column": (0, 1, 0, 1)}

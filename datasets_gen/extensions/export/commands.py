@@ -21,7 +21,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the command `export`."""
     description = "Writes Sudoku or mazes as CSV: source, question, answer, rating."
     epilog = "example:\n  python -m datasets_gen export data/sudoku --split test --output test.csv"
-    parser = add_command(commands, "export", run_export, "write a split as the published CSV", description, epilog)
+    parser = add_command(commands, "export", run_export, "Write a split as the published CSV", description, epilog)
     parser.add_argument("directory", type=Path, metavar="DIR", help="the set's folder")
     parser.add_argument("--split", help="train, validation or test (default: the first of the set)")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="a file that does not exist yet")

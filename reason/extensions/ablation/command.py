@@ -27,7 +27,7 @@ from reason.extensions.ablation import slurm
 from reason.extensions.ablation.local import end_with_parent, why_ended, work_through
 from reason.extensions.ablation.report import NOTE, write_ablation
 from reason.extensions.ablation.variants import EVALUATION, PRESET, Ablation, Cell, cell_of, open_folder
-from reason.presets import tables
+from reason.presets import preset, tables
 from reason.report.section import Results, Table, view
 from reason.runs.build import resume, start
 from reason.runs.evaluation import evaluate_run
@@ -76,8 +76,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--sbatch", action="append", default=[], metavar="KEY=VALUE", help=option)
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder (default runs/ablation-PRESET)")
     arguments = parser.parse_intermixed_args(argv)
-    if not arguments.max_minutes > 0 or (arguments.jobs or 1) < 1:
-        raise ConfigError(f"--max-minutes {arguments.max_minutes} --jobs {arguments.jobs}: must be above 0")
+    for option, value in (("--max-minutes", arguments.max_minutes), ("--jobs", arguments.jobs)):
+        if value is not None and not value > 0:
+            raise ConfigError(f"{option} {value}: must be above 0")
     ablation = asked(arguments.words, arguments.one_at_a_time, arguments.also_on, arguments.as_published)
     folder = arguments.out or Path("runs") / f"ablation-{ablation.preset}"
     cells = ablation.cells(folder)
@@ -151,6 +152,10 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = (), as
     shared = {key: some[0] for key, some in values.items() if len(some) == 1}
     varied = {key: some for key, some in ({PRESET: tuple(presets)} | values).items() if len(some) > 1}
     evaluation = {key: shared.pop(key) for key in list(shared) if key.startswith("evaluation.")}
+    for name in presets:
+        preset(name)  # refuses an unknown one
+    if several := next((key for key, text in evaluation.items() if key != "evaluation.studies" and "," in text), None):
+        raise ConfigError(f"{several}={evaluation[several]}: settings of evaluations cannot be varied; type one value")
     if seeds["seeds"] is None and not varied:
         raise ConfigError(
             "nothing is varied: type several values of a setting, model.h_cycles=2,1, the base first; "

@@ -49,7 +49,7 @@ class {title}(Declared):
 def main(argv: list[str]) -> int:
     """Write the file; returns the exit status."""
     parser = Parser(prog="reason new-puzzle", description=DESCRIPTION)
-    parser.add_argument("name", metavar="NAME", help="letters, digits and -, a letter first")
+    parser.add_argument("name", metavar="NAME", help="small letters, digits and -, a letter first")
     name = parser.parse_args(argv).name
     if not re.fullmatch(NAME, name):
         raise ConfigError(f"{name} is no name of a puzzle: type small letters, digits and -, as in my-puzzle")

@@ -11,18 +11,20 @@ from datasets_gen.typed import Parser
 from reason.api import Dataset, Run, load
 from reason.errors import ConfigError
 from reason.extensions.figures import draw
+from reason.files import published
 from reason.models.base import Batch
 
 FIGURES = """Draw a figure of the papers from trained runs; FILE is a .png, .svg or .pdf.
 
   reason figures spectrum FILE RUN          the largest eigenvalues of the Jacobian, by supervision step
   reason figures determinants FILE RUN      Routh-Hurwitz determinants of a cell's Jacobian (CMM eq. 24 to 28)
-  reason figures portrait FILE RUN          phase portraits at every checkpoint of the run (CMM figure 5)
+  reason figures portrait FILE RUN          phase portraits at up to four checkpoints of the run (CMM figure 5)
   reason figures trajectories FILE RUN…     states of several runs in one plane with one scale (STARS figures 2, 5)
-  reason figures jumps FILE RUN             rows whose puzzles are replaced (CMM figure 8)
+  reason figures jumps FILE RUN             a row whose puzzle is replaced (CMM figure 8)
   reason figures repulsion FILE             what repulsion does to directions (CMM figure 7); no run
 
-A run keeps its newest checkpoints. For `portrait`, training.keep_checkpoints=100 keeps those of a whole training.
+A run keeps its newest checkpoints. For `portrait`, training.keep_checkpoints=100 keeps those of a whole training:
+four of them, evenly spaced, are drawn.
 """
 DRAWN = {  # function, and number of runs; None: any
     "spectrum": (draw.spectrum, 1),
@@ -40,18 +42,19 @@ def main(argv: list[str]) -> int:
     parser.add_argument("kind", choices=DRAWN)
     parser.add_argument("file", metavar="FILE", type=Path)
     parser.add_argument("runs", nargs="*", metavar="RUN")
-    parser.add_argument("--puzzles", type=int, default=4, help="number of puzzles (default 4); spectra use the first")
+    parser.add_argument(
+        "--puzzles", type=int, default=4, help="number of puzzles (default 4); spectrum and determinants use the first"
+    )
     parser.add_argument("--steps", type=int, default=16, help="supervision steps (default 16)")
     options = parser.parse_args(argv)
-    if options.file.suffix not in (".png", ".svg", ".pdf"):
+    if options.file.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ConfigError(f"{options.file}: type a file name that ends in .png, .svg or .pdf")
     if options.puzzles < 1 or options.steps < 1:
         raise ConfigError(f"--puzzles {options.puzzles} --steps {options.steps}: type 1 or more")
     drawn, needed = DRAWN[options.kind]
     if len(options.runs) != needed and (needed is not None or not options.runs):
-        raise ConfigError(
-            f"{options.kind} is drawn of {'some' if needed is None else needed} run, got {len(options.runs)}"
-        )
+        wanted = {0: "no run", 1: "one run", None: "one run or more"}[needed]
+        raise ConfigError(f"{options.kind} needs {wanted}, got {len(options.runs)}")
     runs = [load(name, device="cpu") for name in options.runs]
     batches = [_puzzles(run, options.puzzles) for run in runs]
     figure = Figure(dpi=130, layout="constrained")
@@ -61,7 +64,8 @@ def main(argv: list[str]) -> int:
     except NotImplementedError as error:
         raise ConfigError(f"{options.kind} needs a model whose map is known: {error}") from None
     options.file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(options.file)
+    with published(options.file, replace=True) as part:
+        figure.savefig(part, format=options.file.suffix[1:].lower())
     print(options.file)
     return 0
 

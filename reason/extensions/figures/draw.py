@@ -145,7 +145,7 @@ def jumps(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], steps: 
     flat = torch.cat([kept.flatten(0, 1), handed.flatten(0, 1)])
     centre, plane = flat.mean(0), _plane(flat)
     figure.set_size_inches(9, 4.2)
-    titles = ("(a) each puzzle keeps its row", "(b–d) every second step a new puzzle")
+    titles = ("(a) each puzzle keeps its row", "(b) every second step a new puzzle")
     for axes, rows, title in zip(figure.subplots(1, 2, sharex=True, sharey=True), (kept, handed), titles, strict=True):
         _lines(axes, (rows - centre) @ plane)
         axes.plot(*((kept[:, -1] - centre) @ plane).T, "kx", zorder=3)
@@ -166,6 +166,7 @@ def repulsion(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], ste
         cosines = (unit @ unit.T)[tuple(torch.triu_indices(POINTS, POINTS, 1))]
         axes = figure.add_subplot(2, 4, (5 + 2 * column, 6 + 2 * column))
         axes.hist(cosines.numpy(), bins=60, range=(-1, 1))
+        axes.set(xlabel="cosine of a pair", ylabel="pairs")
         axes.set_title(f"cosines of pairs {when}: repulsion {repulsion_loss(points, everyone).item():.3f}", fontsize=9)
 
 

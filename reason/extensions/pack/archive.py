@@ -19,7 +19,16 @@ from reason.errors import ConfigError
 from reason.files import readable_size
 from reason.runs.directory import PACKED, ROOT, is_archive, read_record
 from reason.runs.folders import new_path
-from reason.training.checkpoint import FILES, MANIFEST, NEEDED, best_checkpoint, checkpoints, readable, torn
+from reason.training.checkpoint import (
+    FILES,
+    MANIFEST,
+    NEEDED,
+    best_checkpoint,
+    checkpoints,
+    readable,
+    saved_state,
+    torn,
+)
 
 PACK = f"""Put a run's config, newest checkpoint and metrics into one file.
 
@@ -49,6 +58,8 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"{out}: an archive ends in {PACKED}")
     if (newest := next(readable(run), None)) is None:
         raise ConfigError(f"{run} has no checkpoint that can be read, so it cannot be resumed")
+    if "optimizer" not in saved_state(newest):
+        raise ConfigError(f"{run} holds weights but no training state to resume; copy its folder instead")
     with new_path(out, "type another file, or remove it") as packed:
         _pack(run, packed, newest)
     print(f"{out}: {readable_size(out.stat().st_size)}")

@@ -108,7 +108,8 @@ def calibrated(seen: Columns, signal: str, budget: float | None = None) -> Polic
     else:
         least, sign = -best * (1 + (RISE if budget is None else budget)) - 1e-12, -1
     policies = (Policy(f"{signal}, calibrated", signal, threshold) for threshold in thresholds(seen[signal]))
-    return next(policy for policy in policies if sign * outcome(seen, policy.stops(seen))[key] >= least)
+    fit = (policy for policy in policies if sign * outcome(seen, policy.stops(seen))[key] >= least)
+    return next(fit, Policy(f"{signal}, calibrated", signal, np.inf))  # none fits a loss of nan
 
 
 def policies_for(calibration: Columns, trained_steps: int, budget: float | None = None) -> list[Policy]:
@@ -173,7 +174,7 @@ class Policies(Consumer):
         seen = read(seen)
         if data.split != "validation" and "validation" in splits_of(data.directory):
             validation = PuzzleData(data.directory, "validation", data.device)
-            other = replace(self.evaluator, data=validation, world=World())
+            other = replace(self.evaluator, data=validation, world=World(), step=None)  # a graph has one batch size
             with torch.inference_mode():
                 seen_there, _ = other.observe([Accuracy(other), Signals(other), Policies(other)])
             return read(seen_there), seen, f"{len(other.examples)} puzzles of the validation split"

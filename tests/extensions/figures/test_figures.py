@@ -32,7 +32,7 @@ def test_each_figure_is_drawn(kind, run, tmp_path):
 
 
 def test_mistakes_are_named(run):
-    refusal(["figures", "spectrum", "a.png"], "spectrum is drawn of 1 run, got 0")
+    refusal(["figures", "spectrum", "a.png"], "spectrum needs one run, got 0")
     refusal(["figures", "spectrum", "a.txt", str(run)], "ends in .png")
     refusal(["figures", "jumps", "a.png", str(run), "--steps", "0"], "--puzzles 4 --steps 0: type 1 or more")
     refusal(["figures", "jumps", "a.png", "nowhere"], "nowhere")

@@ -143,7 +143,7 @@ def test_what_cannot_be_written_is_refused_and_an_evaluation_tells_perplexity(ru
         "--exit 2": "--exit 2.0: type a number from 0 to 1",
     }.items():
         refusal(["solve", str(run), "the cat", *words.split()], said)
-    refusal(["solve", str(run), "the cat", "--restarts", "2"], "--restarts are for puzzles")
+    refusal(["solve", str(run), "the cat", "--restarts", "2"], "--restarts is for puzzles")
     assert "File name too long" not in refusal(["solve", str(run), "ж" * 200], "tokens, but the model reads 24")
     refusal(["solve", str(run), "the cat " * 9], "tokens, but the model reads 24")
     with pytest.raises(ConfigError, match="was trained on text: use `reason solve"):

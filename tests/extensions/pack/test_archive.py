@@ -44,6 +44,8 @@ def test_a_run_goes_on_wherever_it_lies(half, here):
     tensors = {"weights.safetensors", "ema.safetensors", "state.safetensors"}
     assert names == {"config.json", "metrics.jsonl", "manifest.json", "state.json", *tensors}
     refusal("pack half usb/carried.tar.gz", "is there already")
+    model = Path(__file__).parents[3] / "reason/pretrained/sudoku-6x6"
+    refusal(f"pack {model} usb/other.tar.gz", "holds weights but no training state to resume")
     for words in ("run=half", "run=elsewhere/deep/moved", "run=usb/carried.tar.gz", "usb/carried.tar.gz run=mine"):
         assert main(["train", *words.split(), "--resume"]) == 0
     for run in ("elsewhere/deep/moved", "runs/carried", "mine"):

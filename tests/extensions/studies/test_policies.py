@@ -69,6 +69,11 @@ def test_calibration_finds_the_fewest_steps(signal, drop, monkeypatch):
     assert outcome(seen, chosen)["exact"] >= seen["exact"][-1].mean() - drop - 1e-12
 
 
+def test_text_whose_loss_is_nan_takes_every_step():
+    seen = columns(8, 4) | {"tokens": np.ones((1, 4)), "loss": np.full((8, 4), np.nan)}
+    assert set(calibrated(seen, "margin").stops(seen)) == {8}
+
+
 @pytest.mark.parametrize(("budget", "rise"), [(None, 1.01), (0.3, 1.3)])
 def test_text_may_lose_a_share_of_its_perplexity(budget, rise):
     """Weighted by each window's tokens; exact, which is 0 on text, does not matter."""
