@@ -53,6 +53,14 @@ def test_every_cell_comes_from_every_cell_alike(size):
     assert (often - draws * share).abs().max() < 5 * (draws * share * (1 - share)) ** 0.5
 
 
+def test_tokens_after_the_renamed_ones_stay():
+    drawn = draw_symmetries(9, GridSymmetry(1, 2, 1, 2, False, (2, 4)), torch.Generator().manual_seed(0))
+    tokens = torch.tensor([[5, 2, IGNORE, 1]] * 9)
+    moved = drawn.apply(tokens)
+    assert [(moved == kept).sum().item() for kept in (5, IGNORE, 1)] == [9, 9, 9]
+    assert torch.equal(drawn.undo(moved), tokens)
+
+
 def test_a_square_has_eight_turns():
     """Each of which keeps neighbours neighbours; tries count through them, others draw them alike."""
     symmetry = Maze(5).symmetry

@@ -106,6 +106,8 @@ def _from_tables(options: argparse.Namespace) -> dict[str, Any]:
     number = {name: i for i, name in enumerate(sorted({*chain(*(table.sources for table in tables.values()))}))}
     if options.subsample is not None and "train" not in tables:
         raise DatasetError("--subsample draws from the training file: name it train.csv, or add --split train")
+    if options.seed and options.subsample is None:
+        raise DatasetError(f"--seed {options.seed} needs --subsample, which draws; leave it out")
     if options.subsample == 0 or (options.seed or 0) >= 2**32:
         raise DatasetError(f"--subsample {options.subsample} --seed {options.seed}: draw some, with a seed below 2^32")
     splits = {}

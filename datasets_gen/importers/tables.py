@@ -6,6 +6,7 @@ import csv
 import itertools
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,24 +57,20 @@ def read_table(path: Path, name: str) -> Table:
         head = file.readline()
         rows = columns(head, file)
         if missing := boards.keys() - {*(rows.fieldnames or ())}:
+            if name == "sudoku" and missing == {"answer"} and len(rows.fieldnames or ()) > 1:
+                return _unsolved(path, rows)
             if name == "sudoku" and (typed_boards := sudokus(head + file.read())):
                 board, places = Sudoku().sized(typed_boards[0]), (f"{path}, puzzle {n}" for n in itertools.count(1))
                 split = solved(board, zip(places, typed_boards, strict=False))
                 return Table(board, split, [path.name] * len(typed_boards), {"line_end": "\n", "blank": "."})
             raise DatasetError(f"{path}, line 1: no column {' or '.join(sorted(missing))}; expected {COLUMNS}")
-        try:
-            for row in rows:
-                where = f"{path}, line {rows.line_num}"
-                if None in row or None in row.values():
-                    raise DatasetError(f"{where}: {len(rows.fieldnames or ())} fields are expected")
-                for column, texts in boards.items():
-                    texts.append(row[column])
-                    if len(row[column]) != (cells := len(boards["question"][0])):
-                        raise DatasetError(f"{where}: {column} has {len(row[column])} cells, {cells} expected")
-                sources.append(row.get("source", ""))
-                ratings.append(_rating(row.get("rating", ""), where))
-        except csv.Error as error:
-            raise DatasetError(f"{path}, line {rows.reader.line_num}: not CSV ({error})") from None
+        for where, row in _rows(path, rows):
+            for column, texts in boards.items():
+                texts.append(row[column])
+                if len(row[column]) != (cells := len(boards["question"][0])):
+                    raise DatasetError(f"{where}: {column} has {len(row[column])} cells, {cells} expected")
+            sources.append(row.get("source", ""))
+            ratings.append(_rating(row.get("rating", ""), where))
     if not sources:
         raise DatasetError(f"{path} contains no puzzles")
     size = math.isqrt(cells)
@@ -85,6 +82,32 @@ def read_table(path: Path, name: str) -> Table:
     if name == "sudoku":
         style["blank"] = next((blank for blank in BLANKS if any(blank in text for text in boards["question"])), ".")
     return Table(puzzle, Split.of_puzzles(inputs, labels, _ratings(ratings)), sources, style)
+
+
+def _rows(path: Path, rows: csv.DictReader[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield ("FILE, line N", row) of each row. Raises DatasetError for a row of fewer or more fields."""
+    try:
+        for row in rows:
+            where = f"{path}, line {rows.line_num}"
+            if None in row or None in row.values():
+                raise DatasetError(f"{where}: {len(rows.fieldnames or ())} fields are expected")
+            yield where, row
+    except csv.Error as error:
+        raise DatasetError(f"{path}, line {rows.reader.line_num}: not CSV ({error})") from None
+
+
+def _unsolved(path: Path, rows: csv.DictReader[str]) -> Table:
+    """Return the Sudokus of a CSV file without answers, which a solver finds."""
+    texts, ratings, sources = [], [], []
+    for where, row in _rows(path, rows):
+        texts.append((where, row["question"]))
+        ratings.append(_rating(row.get("rating", ""), where))
+        sources.append(row.get("source", ""))
+    if not texts:
+        raise DatasetError(f"{path} contains no puzzles")
+    board = Sudoku().sized(texts[0][1])
+    split = replace(solved(board, texts), ratings=_ratings(ratings))
+    return Table(board, split, sources, {"line_end": "\n", "blank": "."})
 
 
 def solved(puzzle: Puzzle, texts: Iterable[tuple[str, str]]) -> Split:

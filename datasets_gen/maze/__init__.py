@@ -145,6 +145,11 @@ class Maze(SquareBoard):
                 raise DatasetError(f"the maze has {count} cells {end}; mark one")
         return tokens
 
+    def texts(self, text: str) -> list[str]:
+        """Return the mazes of a file: one that is drawn in rows, or one a line."""
+        lines = super().texts(text)
+        return [text] if len(lines) > 1 and text.count("S") == text.count("G") == 1 else lines
+
 
 def _corridors(answers: np.ndarray) -> np.ndarray:
     """Return answers (N, S) as mazes whose only free cells are the path."""

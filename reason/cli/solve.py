@@ -52,7 +52,8 @@ A Sudoku may be in the form that other programs and pages use: in one line or in
 
 A maze is drawn with one character for each cell and one line for each row: '#' is a wall, ' ' or '.' a free cell. It
 has one S and one G. Cells 'o' of a path become free, and an empty line between rows is a row of free cells. A frame of
-'|' and '+--+' is allowed. Short lines are filled with free cells; if the maze is not square, walls make it square.
+'|' and '+--+' is allowed. Short lines are filled with free cells; if the maze is not square, walls make it square. One
+line of n² cells is an n×n maze.
 
   S..#
   .#..
@@ -95,8 +96,9 @@ def main(argv: list[str]) -> int:
     output, gif = arguments.output, arguments.gif
     if output and (gif or arguments.json):
         raise ConfigError("--output writes the answers of a file; --gif and --json are for one puzzle")
-    if output and output.exists():
-        raise ConfigError(f"--output {output} is there already; type another file, or remove it")
+    if output and (output.exists() or not output.parent.is_dir()):
+        why = "is there already; type another file, or remove it" if output.exists() else "is in no existing folder"
+        raise ConfigError(f"--output {output} {why}")
     if gif and (gif.suffix.lower() != ".gif" or gif.is_dir() or not gif.parent.is_dir()):
         raise ConfigError(f"--gif {gif}: name a .gif file in an existing folder")
     settings = [word for word in arguments.words if SETTING.match(word)]
@@ -158,6 +160,8 @@ def main(argv: list[str]) -> int:
 
 def _puzzles(file: Path, family: Puzzle) -> list[str]:
     """Return the puzzles of a file: the column `question` of a CSV file, else what the family parses."""
+    if str(file) != "-" and not file.is_file():
+        raise ConfigError(f"--output needs a file of puzzles, and {file} is none; leave it out to solve one puzzle")
     text = _text("-") if str(file) == "-" else read_text(file).removeprefix("\ufeff")
     head, *lines = text.lstrip("\n").splitlines(keepends=True) or [""]
     rows = columns(head, iter(lines))

@@ -8,26 +8,31 @@ import torch
 from torch import Tensor
 
 from datasets_gen.structure import TURNS, GridSymmetry
-from reason.models.base import IGNORE, Batch
+from reason.models.base import Batch
 
 
 class Symmetries(NamedTuple):
     """A symmetry for each of B rows."""
 
-    names: Tensor | None  # (B, tokens): the new name of each token
+    names: Tensor | None  # (B, tokens): the new name of each token; later tokens and IGNORE keep theirs
     source: Tensor | None  # (B, S): the source cell of each cell
 
     def apply(self, tokens: Tensor) -> Tensor:
         """Apply the symmetries to tokens (B, S), perhaps IGNORE."""
         if self.names is not None:
-            tokens = torch.where(tokens == IGNORE, IGNORE, self.names.gather(1, tokens.clamp(min=0)))
+            tokens = _renamed(tokens, self.names)
         return tokens if self.source is None else tokens.gather(1, self.source)
 
     def undo(self, tokens: Tensor) -> Tensor:
         """Return the tokens (B, S) that `apply` maps to the given ones."""
         if self.source is not None:
             tokens = torch.empty_like(tokens).scatter(1, self.source, tokens)
-        return tokens if self.names is None else self.names.argsort(dim=1).gather(1, tokens)
+        return tokens if self.names is None else _renamed(tokens, self.names.argsort(dim=1))
+
+
+def _renamed(tokens: Tensor, names: Tensor) -> Tensor:
+    known = tokens.clamp(0, names.shape[1] - 1)
+    return torch.where(tokens == known, names.gather(1, known), tokens)
 
 
 IDENTITY = Symmetries(None, None)  # leaves every row unchanged

@@ -167,7 +167,7 @@ def test_a_file_of_puzzles(third, runs, tmp_path, capsys):
     ):
         puzzles.write_text(text)
         refusal([*words[:3], *other], told)
-    refusal([*words[:2], "none.txt", *other], "No such file")
+    refusal([*words[:2], "none.txt", *other], "none.txt is none")
     refusal([*words[:3], *other, "--json"], "for one puzzle")
     assert not (tmp_path / "other.csv").exists()
 

@@ -164,6 +164,8 @@ def test_an_empty_line_within_a_maze_is_a_free_row_and_walls_fill_a_square():
     ):
         assert Maze(9).sized(text).size == 4
         assert (Maze(4).parse(text) == whole).all()
+        assert Maze(4).texts(text) == [text]
+    assert Maze(2).texts("S..G\n\nSG..\n") == ["S..G", "SG.."]
     assert (Maze(3).typed("So.\n.oG\n...")[0] == Maze(3).typed("S..\n..G\n...")[0]).all(), "a typed path is free"
     assert Maze(4).parse("+----+\n|S..G|\n+----+").reshape(4, 4).tolist() == [[3, 2, 2, 4], *[[1] * 4] * 3]
     assert Maze(2).sized("S\n.\nG").parse("S\n.\nG").reshape(3, 3)[:, 1:].tolist() == [[1, 1]] * 3

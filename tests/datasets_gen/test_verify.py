@@ -11,6 +11,7 @@ from survivors import array, content, entry
 
 from datasets_gen import layout
 from datasets_gen.__main__ import main
+from datasets_gen.importers.tables import read_table
 from datasets_gen.layout import DatasetError, Split, read_identifiers, read_split, write_dataset
 from datasets_gen.puzzles import UnknownPuzzle, family_of
 
@@ -241,6 +242,7 @@ def test_training_puzzles_are_drawn_as_by_the_papers_builders(kind, source, tmp_
         assert (getattr(split, key) == getattr(whole, key)[rows]).all()
     assert metadata.provenance["command"] == f"python -m datasets_gen {' '.join(drawn)}"
     refused([*drawn[:2], "test.csv", "--subsample", "4", "--output-dir", "other"], "add --split train")
+    refused([*drawn[:3], "--seed", "7", "--output-dir", "other"], "--seed 7 needs --subsample")
     for words in ("--subsample 0", "--subsample 4 --seed 5000000000"):
         refused([*drawn[:3], *words.split(), "--output-dir", "other"], "draw some, with a seed below 2^32")
 
@@ -255,6 +257,8 @@ def test_ratings_keep_their_digits_and_one_another(tmp_path, capsys):
     assert (tmp_path / "out.csv").read_text() == (tmp_path / "file.csv").read_text()
     assert main(["show", str(tmp_path / "set"), "--index", "1"]) == 0
     shown = capsys.readouterr().out
+    (tmp_path / "bare.csv").write_text("id;puzzle;rating\n1;1234341221434321;3.5\n")
+    assert read_table(tmp_path / "bare.csv", "sudoku").split.ratings.tolist() == [3.5]
     assert "not rated" in shown
     assert "from 0.1 to 1.23457e+10" in shown
 

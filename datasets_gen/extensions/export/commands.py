@@ -14,6 +14,7 @@ from datasets_gen.importers.tables import COLUMNS
 from datasets_gen.layout import DatasetError, Metadata, Split, read_split, splits_of
 from datasets_gen.maze import Maze
 from datasets_gen.puzzles import puzzle_of
+from datasets_gen.scratch import published
 from datasets_gen.sudoku import Sudoku
 
 
@@ -46,7 +47,9 @@ def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Sp
     glyphs = np.array(list(puzzle.characters))
     glyphs[1] = style.get("blank", glyphs[1])
     owner = np.repeat(np.arange(len(split.puzzle_indices) - 1), np.diff(split.puzzle_indices))
-    with path.open("x", newline="", encoding="utf-8") as file:
+    if path.exists():
+        raise DatasetError(f"{path} is there already; type another --output, or remove it")
+    with published(path) as part, part.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator=style.get("line_end", "\n"))
         writer.writerow(COLUMNS)
         for puzzle_index, *boards in zip(owner, split.inputs, split.labels, strict=True):

@@ -90,7 +90,8 @@ def merge(options: argparse.Namespace) -> None:
 
 def folder_of(directory: Path) -> Path:
     """Return the folder with the shards of a set."""
-    return directory.with_name(f"{directory.name}.shards")
+    named = directory.resolve() if directory.name in ("", "..") else directory
+    return named.with_name(f"{named.name}.shards")
 
 
 def common(options: argparse.Namespace) -> dict[str, Any]:

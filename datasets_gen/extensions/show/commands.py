@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
     statistics = {}
     for title, directory, other in places:
         its_metadata, its_split = read_split(directory, other)
-        if (its_puzzle := puzzle_of(its_metadata)) != puzzle:
+        if (its_puzzle := puzzle_of(its_metadata)).task != puzzle.task:
             raise DatasetError(f"{directory}: {its_puzzle.task} is another puzzle than {puzzle.task}")
         statistics[title] = _statistics(puzzle, its_split)
         if title == other and other in shown:
@@ -101,7 +102,7 @@ def _drawing(puzzle: Puzzle, split: Split, name: str, index: int) -> str:
     left = puzzle.draw(question, None, relations).split("\n")
     right = puzzle.draw(answer, question, relations).split("\n")
     width = max(map(len, left)) + 6
-    return "\n".join([title, "", *(f"{a:<{width}}{b}" for a, b in zip(left, right, strict=True))])
+    return "\n".join([title, "", *(f"{a:<{width}}{b}" for a, b in zip_longest(left, right, fillvalue=""))])
 
 
 def _summary(name: str, metadata: Metadata, split: Split, statistics: dict[str, np.ndarray]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import re
 import shlex
 import zlib
 from collections.abc import Iterable, Iterator
@@ -139,6 +140,8 @@ def _once(documents: Iterable[tuple[str, str]]) -> dict[str, str]:
     for name, text in documents:
         if "\0" in text:
             raise DatasetError(f"{name} contains a zero byte, so it is not a text")
+        if re.search("[\ud800-\udfff]", text):
+            raise DatasetError(f"{name} contains half of a surrogate pair, so it is not Unicode; remove it")
         if text.strip():
             names.setdefault(text, name)
     return {name: text for text, name in names.items()}

@@ -143,7 +143,7 @@ def test_a_set_is_the_same_in_any_number_of_processes_and_verified(tmp_path, cap
     assert "example 2: " in capsys.readouterr().err
 
 
-OWN = '''
+OWN = '''from datasets_gen.structure import GridSymmetry
 from datasets_gen.extensions.declared import Declared, Drawn, Runs, cp, unseen
 
 class Mine(Declared):
@@ -201,6 +201,8 @@ FAULTS = [  # what is typed in place of something else, and what is said
     ('"123"', '"123"; black = lambda self: 0', "black is an attribute of Declared; give your method another name"),
     ('"123"', '"123"; black = "AB"', "black = 'AB'; a shape is"),
     ('"123"', '"123"; interchangeable = True', "interchangeable = True, but lt distinguishes values; leave it out"),
+    ('"123"', '"123"; moves = GridSymmetry(1, 1, 1, 3, False, (2, 2))', "an answer after `moves` breaks the rules"),
+    ('"123"', '"123"; moves = GridSymmetry(1, 1, 1, 2, False, (2, 2))', "does not fit a grid of (1, 3)"),
     ('name = "mine"', 'name = "sudoku"', "name = 'sudoku' belongs to a puzzle of the package"),
     ('name = "mine"', 'name = "na me/x"', "name = 'na me/x'; type small letters, digits and -, as in name = "),
     ('name = "mine"', "", "the class Mine has no name; type small letters"),

@@ -197,8 +197,7 @@ def test_costly_rules_are_noted(tmp_path, monkeypatch, capsys):
     assert "hidden booleans for the constraints of a puzzle, most of them for sum_max" in capsys.readouterr().err
 
 
-def test_a_drawing_of_ones_own_needs_the_file(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_a_drawing_of_ones_own_needs_the_file(here, capsys):
     assert main(["new-puzzle", "hills"]) == 0
     own = '\n    def draw(self, tokens, question=None, relations=None):\n        return "as I draw it"\n'
     Path("hills.py").write_text(Path("hills.py").read_text() + own)

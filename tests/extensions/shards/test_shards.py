@@ -45,6 +45,7 @@ def test_the_number_of_shards_changes_nothing(tmp_path, monkeypatch, family):
 
 def test_shards_of_another_set_or_page_are_refused(tmp_path, monkeypatch, refused):
     words = ["sudoku", "--size", "4", "--train", "8", "--test", "4", "--output-dir", str(tmp_path / "set")]
+    refused(["merge", "."], ".shards; make them with --output-dir . ")
     refused(["merge", tmp_path / "set"], "no shards at", "set.shards; make them with --output-dir")
     assert main([*words, "--shard", "1/2"]) == 0
     refused([*words, "--seed", "1", "--shard", "2/2"], "set.shards has shards with seed 0, not 1", "repeat their")

@@ -116,6 +116,7 @@ FAULTS = {  # content, further words, what is said
     "b.txt": ("a", "--encoding utf-16", "is not utf-16"),
     "b.txt.gz": (gzip.compress(b"a" * 99)[:12] + b"\xff" * 12, "", "b.txt.gz is damaged"),
     "c.txt": ("a\0b", "", "contains a zero byte"),
+    "d.jsonl": ('{"text": "\\ud800"}\n', "", "half of a surrogate pair"),
     "e.jsonl": ('{"story": "x"}\n', "", "no text in the field 'text' (story); type its --field"),
     "f.jsonl": ("{]\n", "", "f.jsonl:1 is not JSON"),
     "f2.jsonl": ("[" * 100_000, "", "f2.jsonl:1 is not JSON"),
