@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import math
+import os
 import shlex
 from pathlib import Path
 
@@ -123,7 +124,8 @@ def _started(words: list[str], pairs: dict[str, str], stack: contextlib.ExitStac
         raise ConfigError(f"run={run} is an archive's name: type --resume to continue it, or another run=DIR")
     asked = override(chosen.config(), pairs)
     made = next((folder for folder in asked.data.directories if splits_of(folder)), None)
-    if made and (generate := next((key for key in pairs if key.startswith("data.generate")), None)):
+    first = not int(os.environ.get("RANK", "0"))  # the first process makes a missing set
+    if first and made and (generate := next((key for key in pairs if key.startswith("data.generate")), None)):
         raise ConfigError(f"{generate} changes nothing: {made} exists; make another set and type data=DIR")
     for line in idle_lines(dict(pairs), asked.idle, "this training"):
         print(line)

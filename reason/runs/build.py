@@ -87,10 +87,10 @@ def resume(run: Path, changes: Changes, stack: contextlib.ExitStack) -> Trainer:
     """Load a run at its newest checkpoint; `changes` are settings that may change, and they are stored."""
     fixed = [key for key in changes if not has_mark(key, Mark.RESUMABLE)]
     if fixed:
+        may = ", ".join(key for key in keys_of(Mark.RESUMABLE) if key not in ("name", "init_from"))
         raise ConfigError(
-            f"--resume uses the config of the run; leave out {', '.join(fixed)} (what may change: "
-            f"{', '.join(key for key in keys_of(Mark.RESUMABLE) if key != 'name')}), or begin another run from its "
-            f"weights: init_from={quoted(run)}"
+            f"--resume uses the config of the run; leave out {', '.join(fixed)} (what may change: {may}), or begin "
+            f"another run from its weights: init_from={quoted(run)}"
         )
     asked = read_config(run / "config.json")
     if (file := missing_import(read_record(run).get("imports", []))) is not None:
