@@ -139,6 +139,23 @@ class GridSymmetry:
     turns: bool = False
     keeps_label: bool = True
 
+    def moved(self, board: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return boards (..., rows, columns) of uint8 under one random symmetry."""
+        if (self.transpose or self.turns) and rng.random() < 0.5:
+            board = board.swapaxes(-1, -2)
+        first, last = self.relabel
+        names = np.arange(256, dtype=np.uint8)
+        names[first : last + 1] = first + rng.random(last + 1 - first).argsort()
+        if self.turns:
+            return np.rot90(names[board], int(rng.random() * 4), (-2, -1))
+        if not self.moves:
+            return names[board]
+        down, across = (
+            np.concatenate([band * per_band + rng.random(per_band).argsort() for band in rng.random(bands).argsort()])
+            for bands, per_band in ((self.bands, self.rows_per_band), (self.stacks, self.columns_per_stack))
+        )
+        return names[board][..., down, :][..., across]
+
     def distinct(self, restarts: int) -> int:
         """Return how many of `restarts` get a different puzzle: eight if a square is only flipped and turned."""
         first, last = self.relabel

@@ -123,10 +123,10 @@ def _started(words: list[str], pairs: dict[str, str], stack: contextlib.ExitStac
     if run and is_archive(run):
         raise ConfigError(f"run={run} is an archive's name: type --resume to continue it, or another run=DIR")
     asked = override(chosen.config(), pairs)
-    made = next((folder for folder in asked.data.directories if splits_of(folder)), None)
-    first = not int(os.environ.get("RANK", "0"))  # the first process makes a missing set
-    if first and made and (generate := next((key for key in pairs if key.startswith("data.generate")), None)):
-        raise ConfigError(f"{generate} changes nothing: {made} exists; make another set and type data=DIR")
+    if generate := next((key for key in pairs if key.startswith("data.generate")), None):
+        made = next(filter(splits_of, asked.data.directories), None)
+        if made and not int(os.environ.get("RANK", "0")):  # others may see the set that the first process makes
+            raise ConfigError(f"{generate} changes nothing: {made} exists; make another set and type data=DIR")
     for line in idle_lines(dict(pairs), asked.idle, "this training"):
         print(line)
     return start(asked, Path(run) if run else None, stack, make_data="data.directory" not in pairs)

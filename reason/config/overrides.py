@@ -23,6 +23,7 @@ from reason.models import FAMILIES, has_family
 from reason.plugins import ADD_IMPORT, installed, missing_import
 from reason.settings.base import BaseConfig
 from reason.settings.base import leaves as leaves
+from reason.settings.base import value_text as value_text
 
 Changes = dict[str, object]  # {"section.key": value}, each value of the setting's own type
 
@@ -119,21 +120,6 @@ def _place(tree: dict[str, Any], key: str, value: object, typed: str = "") -> No
 def as_typed(changes: Changes) -> list[str]:
     """Return `section.key=value` for each change, as `override` parses it."""
     return [f"{key}={value_text(value)}" for key, value in changes.items()]
-
-
-def value_text(value: object) -> str:
-    """Return a value as it is typed after `key=`."""
-    match value:
-        case None:
-            return "none"
-        case str():
-            return value
-        case (str(), *_):
-            return ",".join(map(str, value))
-        case float():
-            return short if float(short := f"{value:g}") == value else repr(value)
-        case _:
-            return json.dumps(value, separators=(",", ":"))
 
 
 def typed_as(text: str, field: FieldInfo | None) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from pydantic import Field, model_validator
 
 from reason.data import DataConfig
@@ -86,12 +84,7 @@ def refuse_unfit(config: Config) -> None:
             fix = f"loss.weights.{name}=1, or {key}={{}}"
             require(name in loss.present, f"{key}.{name}", f"the loss term {name}", fix)
     steps = config.training.steps
-    turns = (
-        math.ceil(max(place * steps, begin))  # a decay takes its points after the warm-up
-        for schedule in loss.schedules.values()
-        for place, _ in schedule.points
-        for begin in (0, schedule.start * steps, schedule.warmup_steps)
-    )
+    turns = (turn for schedule in loss.schedules.values() for turn in schedule.turns(steps))
     weighed = all(loss.weights_at(min(turn, steps - 1), steps) for turn in turns)
     require(weighed, "loss.schedules", "a loss term whose weight is not 0 at every step", "loss.schedules={}")
     balanced = config.balance.kind != "fixed"

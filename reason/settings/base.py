@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -71,11 +72,22 @@ class BaseConfig(BaseModel):
         idle = ((key, mark) for key, mark in marks if isinstance(mark, When) and not mark.holds(self))
         inner = ((name, section.idle) for name, section in self if isinstance(section, BaseConfig))
         within = {f"{name}.{key}": f"{name}.{why}" for name, idle in inner for key, why in idle.items()}
-        return within | {key: f"{mark.setting}={_typed(getattr(self, mark.setting))}" for key, mark in idle}
+        return within | {key: f"{mark.setting}={value_text(getattr(self, mark.setting))}" for key, mark in idle}
 
 
-def _typed(value: object) -> object:
-    return "none" if value is None else value
+def value_text(value: object) -> str:
+    """Return a value as it is typed after `key=`."""
+    match value:
+        case None:
+            return "none"
+        case str():
+            return value
+        case (str(), *_):
+            return ",".join(map(str, value))
+        case float():
+            return short if float(short := f"{value:g}") == value else repr(value)
+        case _:
+            return json.dumps(value, separators=(",", ":"))
 
 
 def leaves(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -45,8 +45,16 @@ class ScheduleConfig(BaseConfig):
         rise = (step + 1) / self.warmup_steps if step < self.warmup_steps else 1.0
         return rise * self._descent(step, steps)
 
+    def turns(self, steps: int) -> list[int]:
+        """Return the optimizer steps from which `points` hold."""
+        begin = 0.0 if self.kind == "constant" else self._begin(steps)
+        return [math.ceil(max(position * steps, begin)) for position, _ in self.points]
+
+    def _begin(self, steps: int) -> float:
+        return max(self.start * steps, self.warmup_steps)
+
     def _descent(self, step: int, steps: int) -> float:
-        begin = max(self.start * steps, self.warmup_steps)
+        begin = self._begin(steps)
         reached = [share for position, share in self.points if step >= position * steps]
         if reached and (self.kind == "constant" or step >= begin):
             return reached[-1]

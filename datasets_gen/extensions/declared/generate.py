@@ -18,14 +18,14 @@ from datasets_gen.extensions.declared import shapes
 from datasets_gen.extensions.declared.expressions import Instance
 from datasets_gen.extensions.declared.linear import hidden_count, linear_form
 from datasets_gen.extensions.declared.pages import page_named
-from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, MOST_VALUES, Declared, Drawn
+from datasets_gen.extensions.declared.puzzle import ABSENT, BLANK, FIRST, Declared, Drawn
 from datasets_gen.extensions.declared.relations import gather, partitioned, rows, signature
 from datasets_gen.extensions.declared.rules import evaluate, named, renamable
 from datasets_gen.extensions.declared.solver import LIGHT, NoPuzzle, Solver, TooHard
 from datasets_gen.extensions.declared.user_code import file_of, note, user_code
 from datasets_gen.layout import DatasetError, Split
 from datasets_gen.parallel import ORDER, Chunk, distinct, seeded, share
-from datasets_gen.structure import GridSymmetry, units
+from datasets_gen.structure import units
 
 CHUNK = 4  # random puzzles in one task of a process
 PATIENCE = 100, 20  # stop after max(100, 20 times the mean draws of a new puzzle) draws without a new one
@@ -299,27 +299,9 @@ def refuse_moves(puzzle: Declared, split: Split) -> None:
     if split.relations is not None:
         raise DatasetError(f"{puzzle.name}: `moves` is for puzzles whose only clues are values; leave it out")
     boards = np.stack([split.inputs[:SAMPLE], split.labels[:SAMPLE]], 1).reshape(-1, 2, *puzzle.grid)
-    moved = np.array([_moved(board, moves, rng) for board in boards]).reshape(len(boards), 2, -1)
+    moved = np.array([moves.moved(board, rng) for board in boards]).reshape(len(boards), 2, -1)
     if not puzzle.solved(moved[:, 0], moved[:, 1]).all():
         raise DatasetError(f"{puzzle.name}: an answer after `moves` breaks the rules; correct `moves` or leave it out")
-
-
-def _moved(board: np.ndarray, moves: GridSymmetry, rng: np.random.Generator) -> np.ndarray:
-    """Return question and answer (2, rows, columns) under a random symmetry."""
-    if moves.turns:
-        board = np.rot90(board, int(rng.random() * 4), (1, 2))
-    elif moves.moves:
-        down, across = (
-            np.concatenate([band * lines + np.argsort(rng.random(lines)) for band in np.argsort(rng.random(bands))])
-            for bands, lines in ((moves.bands, moves.rows_per_band), (moves.stacks, moves.columns_per_stack))
-        )
-        board = board[:, down][:, :, across]
-    if (moves.turns or moves.transpose) and rng.random() < 0.5:
-        board = board.swapaxes(1, 2)
-    first, last = moves.relabel
-    names = np.arange(MOST_VALUES + FIRST, dtype=np.uint8)
-    names[first : last + 1] = first + np.argsort(rng.random(last + 1 - first))
-    return names[board]
 
 
 def _cost(puzzle: Declared, tables: list[np.ndarray | None]) -> str | None:

@@ -12,6 +12,7 @@ before `DEEP`, and networks trained on the others solve few of the published one
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from datasets_gen.extensions.extreme.neighbours import enduring_neighbour, few_c
 from datasets_gen.extensions.extreme.solver import endurance
 from datasets_gen.layout import Split
 from datasets_gen.parallel import ORDER, Chunk, distinct, seeded
+from datasets_gen.sudoku import Sudoku
 from datasets_gen.sudoku.generate import Puzzle
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import full_grid, thin
@@ -81,15 +83,10 @@ def _children(
 
 def moved(puzzles: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Apply a random symmetry to each puzzle (N, 2, 81) of digits, so that the exocet is in no fixed cells."""
-
-    def lines() -> np.ndarray:
-        return np.concatenate([3 * band + rng.random(3).argsort() for band in rng.random(3).argsort()])
-
+    symmetry = replace(Sudoku(9).symmetry, relabel=(1, 9))
     boards = puzzles.reshape(-1, 2, 9, 9).copy()
     for n, board in enumerate(boards):
-        turned = board.swapaxes(1, 2) if rng.random() < 0.5 else board
-        digits = np.concatenate([[0], rng.random(9).argsort() + 1]).astype(np.uint8)
-        boards[n] = digits[turned[:, lines()][:, :, lines()]]
+        boards[n] = symmetry.moved(board, rng)
     return boards.reshape(-1, 2, 81)
 
 

@@ -152,11 +152,10 @@ def asked(words: list[str], one_at_a_time: bool, also_on: Sequence[str] = (), as
     shared = {key: some[0] for key, some in values.items() if len(some) == 1}
     varied = {key: some for key, some in ({PRESET: tuple(presets)} | values).items() if len(some) > 1}
     evaluation = {key: shared.pop(key) for key in list(shared) if key.startswith("evaluation.")}
-    for name in presets:
-        preset(name)  # refuses an unknown one
     if several := next((key for key, text in evaluation.items() if key != "evaluation.studies" and "," in text), None):
         raise ConfigError(f"{several}={evaluation[several]}: settings of evaluations cannot be varied; type one value")
     if seeds["seeds"] is None and not varied:
+        preset(presets[0])  # refuses an unknown name
         raise ConfigError(
             "nothing is varied: type several values of a setting, model.h_cycles=2,1, the base first; "
             "or seeds=N for N seeds of one recipe"
