@@ -6,21 +6,20 @@ import math
 import numpy as np
 import pytest
 import torch
-from evaluators import shaken, small
+from evaluators import small
+from test_model import SHAPE, make
 
 from reason.extensions.looped.layers import Norm
-from reason.extensions.looped.model import LoopedConfig, LoopedModel
 from reason.extensions.looped.studies import blind_spot as S
-from reason.models.base import IGNORE, Batch, Shape
+from reason.models.base import IGNORE, Batch
 from reason.models.states import precise
 from reason.rollout import StepRecord, unroll
 
-SHAPE = Shape(seq_len=5, vocab_size=7)
-PRE = {"hidden_size": 8, "num_heads": 2, "dropout": 0.0, "block": "llama", "norm_placement": "pre", "norm": "rmsnorm"}
+PRE = {"block": "llama", "norm_placement": "pre", "norm": "rmsnorm"}
 
 
 def looped(eps=None, **changes):
-    model = shaken(LoopedModel(LoopedConfig(**PRE | changes), SHAPE, torch.float64).double().eval())
+    model = make(**PRE | changes).eval()
     for module in model.modules():
         if isinstance(module, Norm) and eps is not None:
             module.eps = eps
