@@ -41,14 +41,11 @@ def summary_of(folder):
 def test_variants_are_combinations_or_single_changes(tmp_path):
     words = ["sudoku-4x4", "model.h_cycles=2,1", "ema.decay=0.9,none,0.5", "training.steps=10"]
     whole, single = asked(words, False), asked(words, True)
-    assert list(whole.variants())[:3] == [
-        "h_cycles=2,decay=0.9", "h_cycles=2,decay=none", "h_cycles=2,decay=0.5",
-    ]  # fmt: skip
+    assert list(whole.variants())[:3] == ["h_cycles=2,decay=0.9", "h_cycles=2,decay=none", "h_cycles=2,decay=0.5"]
     assert len(whole.variants()) == 6
     assert list(single.variants()) == ["base", "h_cycles=1", "decay=none", "decay=0.5"]
-    assert [cell.run.name for cell in single.cells(tmp_path)][:5] == [
-        "00-seed0", "01-seed0", "02-seed0", "03-seed0", "00-seed1",
-    ]  # fmt: skip
+    runs = [cell.run.name for cell in single.cells(tmp_path)]
+    assert runs[:5] == ["00-seed0", "01-seed0", "02-seed0", "03-seed0", "00-seed1"]
     seeds = asked(["sudoku-4x4", "seeds=2"], False)  # of one recipe: nothing is varied
     assert [cell.run.name for cell in seeds.cells(tmp_path)] == ["00-seed0", "00-seed1"]
 
@@ -202,14 +199,8 @@ def test_a_run_that_cannot_be_evaluated_keeps_its_training(sudoku_4x4, addition,
     assert [path.stat().st_mtime_ns for path in sorted(within.glob("a/*/checkpoints/*"))] == begun
 
 
-SMALL = ["model.hidden_size=16", "training.batch_size=8", "evaluation.steps=1"]
-
-
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_stops_what_is_at_work(
-    number, status, sudoku_4x4, here, monkeypatch,
-    capsys
-):  # fmt: skip
+def test_a_signal_stops_what_is_at_work(number, status, sudoku_4x4, here, monkeypatch, capsys):
     """Each process gets Ctrl-C, at which it saves, and is waited for."""
     at_work = Mock(returncode=None)
     at_work.poll.side_effect = [None] * 50  # so many looks until the signal is heard
@@ -237,8 +228,9 @@ def test_a_folder_is_one_command_s_at_a_time(sudoku_4x4, here):
 @pytest.mark.slow
 def test_a_killed_command_goes_on_to_the_same_table(sudoku_4x4, here):
     """Killed (-9) while a run trains, which ends its process; then interrupted; each run resumes at its checkpoint."""
-    words = ["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", "seeds=1", *SMALL, "training.steps=200",
-             "training.checkpoint_every=10", "training.log_every=10", "training.monitor.puzzles=0"]  # fmt: skip
+    words = ["sudoku-4x4", f"data={sudoku_4x4}", "ema.decay=0.99,0.5", "seeds=1", "model.hidden_size=16",
+             "training.batch_size=8", "evaluation.steps=1", "training.steps=200", "training.checkpoint_every=10",
+             "training.log_every=10", "training.monitor.puzzles=0"]  # fmt: skip
     command = [sys.executable, "-m", "reason", "ablate", *words, "--out"]
     run, saved = asked(words, False).cells(Path("a"))[0].run, 0
     for kind in (signal.SIGKILL, signal.SIGINT):
