@@ -20,30 +20,25 @@ MODELS = {
 TERMS = {name: {f"loss.weights.{name}": "0.1"} for name in ("jsrr", "l2", "norm_penalty")}
 GATED = ("exit", "exit_entropy", "exit_gate")
 EXITS = {name: {f"loss.weights.{name}": "1", "model.gate": "position"} for name in GATED}
+NO_EXITS = {
+    "groups of symbols": dict.fromkeys(EXITS, "model.gate=none"),
+    "terminal": dict.fromkeys(EXITS, "supervision=per-loop"),
+}
 REFUSED = {"q_halt": "needs a halting head", "q_continue": "needs a continue value"}
 SIZES = {"model.hidden_size": "16", "model.num_heads": "2", "training.precision": "fp32"}
 SIZES |= {"rollout.loops.random": "{}", "rollout.loops.count": "3"}
 
 
-@pytest.fixture
-def looped(model, tiny):
-    config = override(preset("sudoku-6x6-looped").config(), SIZES)
-    return override(config.model_copy(update={"data": tiny.data}), MODELS[model])
-
-
-def refused(config):
-    if config.rollout.loops.supervision == "terminal":
-        return REFUSED | dict.fromkeys(EXITS, "supervision=per-loop")
-    return REFUSED | (dict.fromkeys(EXITS, "model.gate=none") if config.model.symbols else {})
-
-
 @pytest.mark.parametrize("model", MODELS)
-def test_each_looped_model_with_all_its_terms(model, looped, tmp_path):
+def test_each_looped_model_with_all_its_terms(model, tiny, tmp_path):
+    config = override(preset("sudoku-6x6-looped").config(), SIZES)
+    looped = override(config.model_copy(update={"data": tiny.data}), MODELS[model])
+    refused = REFUSED | NO_EXITS.get(model, {})
     every = of.TERMS | TERMS | EXITS
-    for term, reason in refused(looped).items():
+    for term, reason in refused.items():
         with pytest.raises(ConfigError, match=reason):
             override(looped, every[term])
-    allowed = {term: every[term] for term in every if term not in refused(looped)}
+    allowed = {term: every[term] for term in every if term not in refused}
     of.trains(looped, allowed, {}, tmp_path / "fixed")
     del allowed["jsrr"]  # its λ is taken from LM's weight, which a balancer moves
     of.trains(looped, allowed, of.BALANCED, tmp_path / "balanced")

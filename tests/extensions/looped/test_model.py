@@ -86,14 +86,16 @@ def naive(model, inputs, loops):
     return seen
 
 
+def hold_formulas(model, puzzles, **tolerance):
+    for row, inputs in enumerate(puzzles.inputs.numpy()):
+        for seen, want in zip(unroll(model, puzzles, 3), naive(model, inputs, 3), strict=True):
+            np.testing.assert_allclose(seen.state.z[row].detach().numpy(), want["z"], **tolerance)
+            np.testing.assert_allclose(seen.logits[row].detach().numpy(), want["logits"], **tolerance)
+
+
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 def test_loops_equal_the_formulas(changes):
-    model, puzzles = make(**changes), batch()
-    for row in range(2):
-        expected = naive(model, puzzles.inputs[row].numpy(), 3)
-        for seen, want in zip(unroll(model, puzzles, 3), expected, strict=True):
-            np.testing.assert_allclose(seen.state.z[row].detach().numpy(), want["z"], atol=1e-9, rtol=1e-9)
-            np.testing.assert_allclose(seen.logits[row].detach().numpy(), want["logits"], atol=1e-9, rtol=1e-9)
+    hold_formulas(make(**changes), batch(), atol=1e-9, rtol=1e-9)
 
 
 @pytest.mark.parametrize("rope_theta", [10_000.0, 20.0])
@@ -101,10 +103,7 @@ def test_loops_equal_the_formulas(changes):
 def test_rotary_loops_equal_the_formulas(positions, rope_theta):
     grid = Shape(seq_len=6, vocab_size=7, structure=Structure(grid=(2, 3)))
     model = make(grid, causal=False, positions=positions, rope_theta=rope_theta, num_heads=1, prelude=1)
-    puzzle = batch(1, cells=6)
-    for seen, want in zip(unroll(model, puzzle, 2), naive(model, puzzle.inputs[0].numpy(), 2), strict=True):
-        np.testing.assert_allclose(seen.state.z[0].detach().numpy(), want["z"], atol=1e-5)
-        np.testing.assert_allclose(seen.logits[0].detach().numpy(), want["logits"], atol=1e-5)
+    hold_formulas(model, batch(1, cells=6), atol=1e-5)
 
 
 def test_a_readout_without_a_step_is_a_final_one():

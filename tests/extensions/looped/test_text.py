@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import make_set, output, refusal
+from evaluators import random_batch
 from test_decoding import anew, make
 
 import reason
@@ -87,14 +88,12 @@ def test_perplexity_is_that_of_the_tokens(text_set):
     assert [low, high] == pytest.approx([math.exp(mean - 2.3646 * error), math.exp(mean + 2.3646 * error)], rel=1e-4)
 
 
-def test_recomputed_loops_have_the_same_gradient(text_set):
-    data = PuzzleData(text_set, "train")
-    found = []
+def test_recomputed_loops_have_the_same_gradient():
+    texts, found = random_batch(3, 9, 7), []
     for recomputed in (False, True):
         torch.manual_seed(0)
-        config = LoopedConfig(hidden_size=8, num_heads=2, dropout=0.2, gradient_checkpointing=recomputed)
-        model = LoopedModel(config, data.shape, torch.float64).double().train()
-        *_, last = unroll(model, data.take(torch.arange(3)), 3)
+        model = make(gradient_checkpointing=recomputed).train()
+        *_, last = unroll(model, texts, 3)
         last.logits.square().mean().backward()
         found.append([parameter.grad for parameter in model.parameters()])
     for one, other in zip(*found, strict=True):
@@ -135,13 +134,11 @@ def test_a_text_goes_on(run):
 
 
 def test_what_cannot_be_written_is_refused_and_an_evaluation_tells_perplexity(run):
-    for words, said in {
-        "--length 0": "--length 0: type a number from 1",
-        "--top-p 0": "--top-p 0.0: type a number",
-        "--exit 2": "--exit 2.0: type a number from 0 to 1",
-    }.items():
-        refusal(["solve", str(run), "the cat", *words.split()], said)
-    refusal(["solve", str(run), "the cat", "--restarts", "2"], "--restarts is for puzzles")
+    asked = ["solve", str(run), "the cat"]
+    refusal([*asked, "--length", "0"], "--length 0: type a number from 1")
+    refusal([*asked, "--top-p", "0"], "--top-p 0.0: type a number")
+    refusal([*asked, "--exit", "2"], "--exit 2.0: type a number from 0 to 1")
+    refusal([*asked, "--restarts", "2"], "--restarts is for puzzles")
     assert "File name too long" not in refusal(["solve", str(run), "ж" * 200], "tokens, but the model reads 24")
     refusal(["solve", str(run), "the cat " * 9], "tokens, but the model reads 24")
     with pytest.raises(ConfigError, match="was trained on text: use `reason solve"):
