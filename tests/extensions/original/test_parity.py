@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import output, refusal
+from conftest import output
 from recordings import checkpoint_of, deviations, limits, reproduced, to_original
 
-from datasets_gen.layout import Split, write_dataset
 from reason.cli import main
 from reason.config.overrides import read_config
 from reason.config.schema import Config
@@ -26,10 +25,14 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "parity"
 NAMES = ["hrm", "trm_att", "trm_mlp"]
 
 
+def recording(name):
+    with np.load(FIXTURES / f"{name}.npz") as arrays:
+        return dict(arrays)
+
+
 def imported(name, run):
     """A fixture through `reason import-weights`, and the fixture's arrays."""
-    with np.load(FIXTURES / f"{name}.npz") as arrays:
-        recorded = dict(arrays)
+    recorded = recording(name)
     file = checkpoint_of(recorded, run.parent / "weights.pt")
     assert main(["import-weights", str(file), f"run={run}", "rollout.halt_exploration_prob=0"]) == 0
     config = read_config(run / "config.json")
@@ -50,39 +53,22 @@ def test_everything_recorded_agrees(name, tmp_path):
     assert {key: value for key, value in deviations(exact, arrays).items() if value > allowed[key]} == {}
 
 
-def bfloat16_recording(name):
-    """Weights, batch and config of the float32 fixture, and what the original made of them in bfloat16."""
-    with np.load(FIXTURES / f"{name}.npz") as single, np.load(FIXTURES / "bfloat16.npz") as half:
-        arrays = {key: single[key] for key in single.files if key.split(".")[0] in ("param", "batch", "config")}
-        return arrays | {key.removeprefix(f"{name}/"): half[key] for key in half.files if key.startswith(f"{name}/")}
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_x_in_bfloat16_is_equal_to_the_bit_and_logits_are_within_the_types_own_rounding(name, tmp_path):
     """Four segments, beside twice the distance of the original in bfloat16 from the original in float32."""
-    arrays = bfloat16_recording(name)
-    weights, stated, _ = read_weights(checkpoint_of(arrays, tmp_path / "half.pt"))
+    single, half = recording(name), recording("bfloat16")  # made of the same weights and batch
+    weights, stated, _ = read_weights(checkpoint_of(single, tmp_path / "half.pt"))
     ours = from_original(weights)
     section, shape, _ = inferred(ours, None, stated)
     model = RecursiveModel(Config.model_validate({"model": section}).model, shape, torch.bfloat16).eval()
     load_original(model, ours)
-    batch = Batch(*(torch.from_numpy(arrays[f"batch.{k}"]).long() for k in ("inputs", "labels", "puzzle_identifiers")))
-    with torch.no_grad(), np.load(FIXTURES / f"{name}.npz") as single:
-        assert np.array_equal(model.encode(batch).x.float().numpy(), arrays["x"])
+    batch = Batch(*(torch.from_numpy(single[f"batch.{k}"]).long() for k in ("inputs", "labels", "puzzle_identifiers")))
+    with torch.no_grad():
+        assert np.array_equal(model.encode(batch).x.float().numpy(), half[f"{name}/x"])
         for segment, out in enumerate(unroll(model, batch, 4)):
-            key = f"eval.logits.{segment}"
-            rounding = np.abs(arrays[key] - single[key]).max()
-            assert np.abs(out.logits.float().numpy() - arrays[key]).max() <= 2 * rounding, segment
-
-
-def test_an_imported_run_evaluates_on_a_named_set_and_does_not_resume(here):
-    _, _, arrays = imported("trm_mlp", here / "run")
-    refusal("evaluate run", "has no data set; type data=DIR")
-    tokens = arrays["batch.inputs"]
-    splits = {name: Split.of_puzzles(tokens, tokens) for name in ("train", "test")}
-    write_dataset(here / "set", splits, task={}, vocab_size=6, identifiers=[""] * 4)
-    assert main(["evaluate", "run", "data=set", "steps=2"]) == 0
-    refusal("train run=run data=set --resume", "no training state to resume (imported)")
+            theirs = half[f"{name}/eval.logits.{segment}"]
+            rounding = np.abs(theirs - single[f"eval.logits.{segment}"]).max()
+            assert np.abs(out.logits.float().numpy() - theirs).max() <= 2 * rounding, segment
 
 
 def test_a_wrong_model_is_seen(tmp_path):
@@ -94,34 +80,26 @@ def test_a_wrong_model_is_seen(tmp_path):
     assert min(found.values()) > 1e-5
 
 
+SIZES = {"hidden_size": 16, "num_heads": 2, "h_cycles": 3, "l_cycles": 6}
 STATED = {"num_heads": 2, "H_cycles": 3, "L_cycles": 6, "seq_len": 9}
+LITTLE = {"num_heads": None, "loss": "stablemax_cross_entropy"}
 CYCLES = ["model.h_cycles=3", "model.l_cycles=6"]
-HRM = {"separate_networks": True, "gradient": "last-call"}
+CELLS = ["cells=9", "model.num_heads=2", *CYCLES]
+HRM, MLP = {"separate_networks": True, "gradient": "last-call"}, {"mixer": "mlp", "positions": "none"}
 FORMS = {  # model, what the file states, what is typed
     "HRM of two layers each": (HRM | {"num_layers": 2, "puzzle_emb_len": 1}, STATED, []),
-    "another base of rotary positions": (
-        {"rope_theta": 500.0}, STATED | {"puzzle_emb_len": 16, "rope_theta": 500.0}, [],
-    ),
-    "mixer, prefix typed": (
-        {"mixer": "mlp", "positions": "none", "puzzle_emb_len": 2}, {}, ["model.puzzle_emb_len=2", *CYCLES],
-    ),
-    "learned positions, cells typed": (
-        {"positions": "learned", "puzzle_emb_len": 3}, {}, ["cells=9", "model.num_heads=2", *CYCLES],
-    ),
-    "rotary, cells typed": (
-        {"puzzle_emb_len": 16}, {"num_heads": None, "loss": "stablemax_cross_entropy"},
-        ["cells=9", "model.num_heads=2", *CYCLES, "model.puzzle_emb_len=16"],
-    ),
-}  # fmt: skip
+    "another base of rotations": ({"rope_theta": 500.0}, STATED | {"puzzle_emb_len": 16, "rope_theta": 500.0}, []),
+    "mixer, prefix typed": (MLP | {"puzzle_emb_len": 2}, {}, ["model.puzzle_emb_len=2", *CYCLES]),
+    "learned positions, cells typed": ({"positions": "learned", "puzzle_emb_len": 3}, {}, CELLS),
+    "rotary, cells typed": ({"puzzle_emb_len": 16}, LITTLE, [*CELLS, "model.puzzle_emb_len=16"]),
+}
 
 
 @pytest.mark.parametrize(("form", "inside"), [*zip(FORMS, itertools.cycle([True, False]), strict=False)])
 def test_shapes_file_and_words_are_put_together(form, inside, tmp_path):
     """A model of ours under their names, in another wrapping each: imported, it is the same model, in float32."""
     settings, stated, typed = FORMS[form]
-    config = FAMILIES["recursive"].config(
-        **{"hidden_size": 16, "num_heads": 2, "h_cycles": 3, "l_cycles": 6, **settings}
-    )
+    config = FAMILIES["recursive"].config(**SIZES | settings)
     model = RecursiveModel(config, Shape(seq_len=9, vocab_size=5, num_puzzle_identifiers=3))
     stated = {"hidden_size": 16, **stated}
     file = tmp_path / "weights.pt"

@@ -56,9 +56,8 @@ def test_a_released_checkpoint_keeps_its_answers_on_the_way_to_the_hub_and_back(
         Path("all_config.yaml").write_text(str(recorded["config"]))
     printed = output(["import-weights", "step_65100", "run=runs/theirs", "data=set"], SAID[family])
     assert "assumed" not in printed
-    assert (
-        read_config(Path("runs/theirs/config.json")).training.precision == "auto"
-    )  # their initial states are bfloat16
+    config = read_config(Path("runs/theirs/config.json"))
+    assert config.training.precision == "auto"  # their initial states are bfloat16
     Reasoner.from_pretrained("runs/theirs").push_to_hub(f"you/{family}")
     for name in ("runs/theirs", f"hf:you/{family}"):
         logits, q = steps_of(name, recorded)

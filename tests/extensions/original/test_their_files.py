@@ -59,15 +59,12 @@ def test_what_a_number_that_agrees_does_not_tell_is_said(here):
 
 
 def test_an_evaluation_names_identifiers_that_differ(here):
-    for name, identifiers in {
-        "own": "_ab",
-        "more": "_abcdefghij",
-        "fewer": "_a",
-        "renamed": "_ba",
-        "without": "_",
-    }.items():
-        folder(name, "test", identifiers=identifiers)
+    sets = {"own": "_ab", "more": "_abcdefghij", "fewer": "_a", "renamed": "_ba", "without": "_"}
+    for name, identifiers in sets.items():
+        folder(name, "train", "test", identifiers=identifiers)
     assert f"{ALIKE}; evaluate on the set of its training" in imported(weights(3), "cells=16")
+    refusal("evaluate r", "has no data set; type data=DIR")
+    refusal("train run=r data=own --resume", "no training state to resume (imported)")
     imported(weights(3), "data=own", run="own-set")
     for run in ("r", "own-set"):
         for name, count in (("more", 11), ("fewer", 2)):
@@ -153,9 +150,7 @@ def test_files_and_words_of_the_original_lead_to_the_import(here):
     refusal(["train", "sudoku-4x4", "data=set", "init_from=step_1"], "`reason import-weights step_1` makes one")
     words = ["import-weights", "step_1", "run=r", "data=set", "model.num_heads=2"]
     said = output(words, "weights from 'model', not from 'ema_he")
-    refusal(
-        ["import-weights", "step_1", "run=r"], "r already holds a run: type --resume to continue it, or another run=DIR"
-    )
+    refusal(words[:3], "r already holds a run: type --resume to continue it, or another run=DIR")
     (line,) = (line for line in said.splitlines() if line.startswith("train on: "))
     words = line.partition("train.py ")[2].split()
     output(["train", *words, *SHORT, "run=on", "model.gradient_checkpointing=false"], "trained 2 steps")
