@@ -4,12 +4,14 @@ import contextlib
 import json
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from conftest import make_set
+from survivors import array, snapshot
 from test_presets import NARROW, two_steps
 from typed_texts import Case, reading_test
 from typed_texts import page as page
@@ -38,19 +40,18 @@ NAMES = [
     "random-binary", "random-mixed", "random-values", "random-walls", "slitherlink", "sudoku-16", "sudoku-diagonal",
     "sudoku-jigsaw", "takuzu",
 ]  # fmt: skip
-DRAWN = {}  # by name: the puzzle with its set's structure, questions, answers and relations of a draw
 
 
+@cache
 def drawn(name):
-    if name not in DRAWN:
-        puzzle, rng, made = pages()[name](), seeded(1, 0), None
-        while made is None:
-            with contextlib.suppress(NoPuzzle):
-                made = make(puzzle, rng)
-        relations = gather(puzzle.always_instances, [made.instances])
-        puzzle = puzzle.of(puzzle.structure.model_copy(update={"relations": relations}))
-        DRAWN[name] = puzzle, made.question[None], made.answers, rows(relations, [made.instances])
-    return DRAWN[name]
+    """The puzzle with its set's structure, questions, answers and relations of a draw."""
+    puzzle, rng, made = pages()[name](), seeded(1, 0), None
+    while made is None:
+        with contextlib.suppress(NoPuzzle):
+            made = make(puzzle, rng)
+    relations = gather(puzzle.always_instances, [made.instances])
+    puzzle = puzzle.of(puzzle.structure.model_copy(update={"relations": relations}))
+    return puzzle, made.question[None], made.answers, rows(relations, [made.instances])
 
 
 def row(relations):
@@ -64,12 +65,10 @@ def test_the_pages_are_short():
 
 
 @pytest.mark.parametrize("name", ["queens", "colouring"])
-def test_training_puzzles_with_several_solutions_have_several_answers(name, tmp_path, capsys):
+def test_training_puzzles_with_several_solutions_have_several_answers(name, made, capsys):
     """In one group, of which an epoch draws one; the questions are those of a set with one answer each."""
-    assert main([name, "--train", "6", "--test", "3", "--output-dir", str(tmp_path / "set")]) == 0
+    metadata, train = read_split(made(f"{name} --train 6 --test 3"), "train")
     assert "6 train, 3 test puzzles" in capsys.readouterr().out
-    assert main(["verify", str(tmp_path / "set")]) == 0
-    metadata, train = read_split(tmp_path / "set", "train")
     sizes = np.diff(train.puzzle_indices)
     assert (len(sizes), len(train.group_indices), metadata.total_groups) == (6, 7, 6)
     assert 1 < sizes.max() <= ANSWERS
@@ -119,28 +118,19 @@ def test_a_page_draws_a_puzzle_that_is_judged_drawn_and_typed(name):
     assert alone.task["name"] == "alone"
 
 
-def test_a_set_is_the_same_in_any_number_of_processes_and_verified(tmp_path, capsys):
-    words = ["--train", "5", "--validation", "2", "--test", "3", "--seed", "4"]
-    for folder in "ab":
-        assert main(["killer", *words, "--processes", "1", "--output-dir", str(tmp_path / folder)]) == 0
-    files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").glob("**/*.*"))
-    assert all((tmp_path / "a" / f).read_bytes() == (tmp_path / "b" / f).read_bytes() for f in files)
-    capsys.readouterr()
-    assert main(["verify", str(tmp_path / "a")]) == 0
+def test_a_set_is_the_same_each_time_and_verified(made, refused, capsys):
+    words = "killer --train 5 --validation 2 --test 3 --seed 4 --processes 1"
+    directory = made(words)
+    assert snapshot(directory) == snapshot(made(words, name="again"))
     assert "every question has one solution, and every label is it" in capsys.readouterr().out
-    assert main(["show", str(tmp_path / "a"), "--index", "1"]) == 0
+    assert main(["show", str(directory), "--index", "1"]) == 0
     assert "A=" in capsys.readouterr().out
-    metadata, split = read_split(tmp_path / "a", "train")
+    metadata, split = read_split(directory, "train")
     assert puzzle_of(metadata).structure == metadata.structure
     assert split.relations.dtype == np.int16
-    answers = [set(map(bytes, read_split(tmp_path / "a", name)[1].labels)) for name in ("train", "test")]
-    assert not answers[0] & answers[1]
-    labels = tmp_path / "a" / "train" / "all__labels.npy"
-    spoilt = np.load(labels)
-    spoilt[2, [0, 6]] = spoilt[2, [6, 0]]
-    np.save(labels, spoilt)
-    assert main(["verify", str(tmp_path / "a")]) == 1
-    assert "example 2: " in capsys.readouterr().err
+    assert not {*map(bytes, split.labels)} & {*map(bytes, read_split(directory, "test")[1].labels)}
+    array("labels", lambda labels: labels.__setitem__((2, [0, 6]), labels[2, [6, 0]]))(directory)
+    refused(["verify", directory], "example 2: ")
 
 
 OWN = '''from datasets_gen.structure import GridSymmetry
@@ -159,14 +149,11 @@ class Mine(Declared):
         answer = fill(FILL)
         return Drawn(ANSWER, SHOWN)
 '''
-WORDS = {
-    "ALWAYS": "x[0, 0] < x[0, 1]",
-    "SHOWN": "optional=[a == b for a, b in zip(x.flat, answer.flat)]",
-    "FILL": "",
-    "ANSWER": "answer",
-}
+SHOWN = "optional=[a == b for a, b in zip(x.flat, answer.flat)]"
+WORDS = {"ALWAYS": "x[0, 0] < x[0, 1]", "SHOWN": SHOWN, "FILL": "", "ANSWER": "answer"}
 A, B = "x[0, 0] == x[0, 1]", "x[0, 1] == 2"
-RETURN = "return Drawn(ANSWER, SHOWN)"
+RETURN, TYPED_BY = "return Drawn(ANSWER, SHOWN)", "\n\n    def typed(self, text):\n        return super().typed"
+HIDDEN = "x[0] == answer[0])\n\n    board = (1, 2"
 FAULTS = [  # what is typed in place of something else, and what is said
     ("ALWAYS", "x[0, 0] + x[0, 1] == 9", "no grid satisfies `always`: sum_eq_9 of cells (0, 1) excludes the last ones"),
     ("FILL", "[x[0, 1] == 1]", "0 of 100 draws gave a new puzzle; 100 gave fill(…) clues that contradict `always`"),
@@ -177,18 +164,14 @@ FAULTS = [  # what is typed in place of something else, and what is said
     ("SHOWN", "black=answer > 2", "black cells need clues in `shown`, and the class needs `black`"),
     ("ANSWER", "answer[0, 1:]", "`answer` of Drawn has shape (2,); the grid is (1, 3)"),
     ("ALWAYS", "Runs(x[0], [1])", "Runs needs cells with the values 0 and 1; mine has [1, 2, 3]"),
-    ("SHOWN", "optional=[a == b for a, b in zip(x.flat, answer.flat)], absent=answer == 1", "is absent and has a clue"),
+    ("SHOWN", f"{SHOWN}, absent=answer == 1", "is absent and has a clue"),
     (RETURN, "self.unique = False; return Drawn(answer + 7)", "where a cell may have [1, 2, 3]; a value"),
-    ("return Drawn(ANSWER, SHOWN)", "return answer", "`puzzle` returns ndarray; return Drawn(answer, …)"),
+    (RETURN, "return answer", "`puzzle` returns ndarray; return Drawn(answer, …)"),
     ("ANSWER", "answer.T", "`answer` of Drawn has shape (3, 1); the grid is (1, 3)"),
     ("ANSWER", "None", "`answer` of Drawn has shape (); the grid is (1, 3)"),
     ("ALWAYS", "cp.InDomain(x[0, 0], [])", "x[0,0] in [] never holds, because it lists no values"),
-    (
-        "SHOWN",
-        "x[0] == answer[0])\n\n    board = (1, 2",
-        "cell 2 has a clue, and `board` hides the cell; offer clues in",
-    ),
-    (RETURN, f"{RETURN}\n\n    def typed(self, text):\n        return super().typed('...')", "puzzle; correct `typed`"),
+    ("SHOWN", HIDDEN, "cell 2 has a clue, and `board` hides the cell; offer clues in"),
+    (RETURN, f"{RETURN}{TYPED_BY}('...')", "puzzle; correct `typed`"),
     ("ANSWER", "answer / nothing", "line 15: NameError: name 'nothing' is not defined"),
     *(
         ("ALWAYS", each, "line 11: TypeError: Python evaluates `or`, `and`, `not`, `if`")
@@ -232,11 +215,10 @@ def test_a_faulty_file_is_refused_in_one_line_and_writes_nothing(written, typed,
     assert not out.exists()
 
 
-def test_values_that_constraints_only_compare_are_interchangeable(tmp_path):
+def test_values_that_constraints_only_compare_are_interchangeable(made, tmp_path):
     """Constraints over cells may be looked up in a list."""
     path = own_file(tmp_path, ALWAYS="[c != x[0, 1] for c in x[0] if c in [x[0, 0]] and list(x[0]).index(c) == 0]")
-    assert main([path, "--train", "2", "--test", "1", "--output-dir", str(tmp_path / "set")]) == 0
-    metadata = read_metadata(tmp_path / "set", "train")
+    metadata = read_metadata(made(f"{path} --train 2 --test 1"), "train")
     assert (metadata.task["interchangeable"], metadata.structure.symbols) == (True, (2, 3, 4))
 
 
@@ -263,39 +245,34 @@ def test_turned_answers_of_a_board_are_also_those_of_train(name, moves):
     assert bool(puzzle.notes({"train": answers, "test": mirrored})) == (name == "slitherlink")
 
 
-def test_a_file_of_ones_own_makes_a_set_that_says_how(tmp_path, capsys):
+def test_a_file_of_ones_own_makes_a_set_that_says_how(made, tmp_path, capsys):
     path = own_file(tmp_path, ALWAYS="unseen(x[0, 0] + 2 * x[0, 1] < 9)")
-    words = ["--train", "2", "--test", "1", "--clues", "2", "--output-dir", str(tmp_path / "set")]
-    assert main([path, *words]) == 0
-    assert ((read_split(tmp_path / "set", "train")[1].inputs > 1).sum(1) >= 2).all()
-    metadata = read_metadata(tmp_path / "set", "train")
+    metadata, split = read_split(made(f"{path} --train 2 --test 1 --clues 2"), "train")
+    assert ((split.inputs > 1).sum(1) >= 2).all()
     assert metadata.provenance["command"].startswith(f"python -m datasets_gen {path} --train 2")
     assert list(metadata.structure.groups) == ["row"]  # all three cells
     assert not any(relation.seen for relation in metadata.structure.relations)
-    assert main(["verify", str(tmp_path / "set")]) == 0
     assert "note: networks do not see" not in capsys.readouterr().err  # a rule of all, and no clue
 
 
-def test_an_optional_clue_may_be_several_constraints(tmp_path):
+def test_an_optional_clue_may_be_several_constraints(made, tmp_path):
     sums = "[x[0, i] + x[0, i + 1] == int(answer[0, i : i + 2].sum()) for i in (0, 1)]"
-    path, out = own_file(tmp_path, SHOWN=f"optional=[{sums}]"), tmp_path / "set"
-    assert main([path, "--train", "2", "--test", "1", "--output-dir", str(out)]) == 0
-    assert (read_split(out, "train")[1].relations[:, :, 0] > 0).sum(1).tolist() == [2, 2]
-    assert main(["verify", str(out)]) == 0
+    path = own_file(tmp_path, SHOWN=f"optional=[{sums}]")
+    _, split = read_split(made(f"{path} --train 2 --test 1"), "train")
+    assert (split.relations[:, :, 0] > 0).sum(1).tolist() == [2, 2]
 
 
-def test_a_clue_that_networks_do_not_read_is_told(tmp_path, capsys):
-    clue = "unseen(x[0, 0] + x[0, 1] == int(answer[0, :2].sum()))"
-    path = own_file(tmp_path, SHOWN=f"shown=[{clue}], optional=[x[0, 0] == answer[0, 0]]")
-    assert main([path, "--train", "3", "--test", "0", "--output-dir", str(tmp_path / "set")]) == 0
-    assert "note: networks do not see the clues sum_eq, because of unseen(…)" in capsys.readouterr().err
-
-
-def test_a_text_that_leaves_out_what_the_rules_imply_is_told(tmp_path, capsys):
-    typed = "\n\n    def typed(self, text):\n        return super().typed(text[:3]"
-    path = own_file(tmp_path, SHOWN=f"[x[0, 0] < 3, x[0, 2] == answer[0, 2]]){typed}")
-    assert main([path, "--train", "2", "--test", "0", "--output-dir", str(tmp_path / "set")]) == 0
-    assert "loses or changes `lt_3: 0`; the answer stays the only one" in capsys.readouterr().err
+@pytest.mark.parametrize(("written", "typed", "told"), [
+    ("SHOWN", "shown=[unseen(x[0, 0] + x[0, 1] == int(answer[0, :2].sum()))], optional=[x[0, 0] == answer[0, 0]]",
+     "note: networks do not see the clues sum_eq, because of unseen(…)"),
+    ("SHOWN", f"[x[0, 0] < 3, x[0, 2] == answer[0, 2]]){TYPED_BY}(text[:3]",
+     "loses or changes `lt_3: 0`; the answer stays the only one"),
+    ("ALWAYS", "cp.sum([cp.max(x[0, :n]) for n in (1, 2, 3)]) >= 0",
+     "hidden booleans for the constraints of a puzzle, most of them for sum_max"),
+])  # fmt: skip
+def test_what_networks_or_texts_lose_and_what_is_costly_is_noted(written, typed, told, made, tmp_path, capsys):
+    made(f"{own_file(tmp_path, written, typed)} --train 2 --test 0 --processes 1")
+    assert told in capsys.readouterr().err
 
 
 def test_a_faulty_file_is_refused_in_place_of_a_set(tmp_path):
@@ -303,54 +280,41 @@ def test_a_faulty_file_is_refused_in_place_of_a_set(tmp_path):
         puzzle_named(own_file(tmp_path, 'name = "mine"', 'name = "sudoku"'))
 
 
-def test_without_cpmpy_there_is_one_clear_line(tmp_path, monkeypatch, capsys):
+def test_without_cpmpy_there_is_one_clear_line(tmp_path, monkeypatch, refused):
     puzzle, questions, answers, relations = drawn("futoshiki")
     monkeypatch.setitem(sys.modules, "cpmpy", None)
-    assert main(["futoshiki", "--train", "1", "--output-dir", str(tmp_path / "set")]) == 1
-    told = capsys.readouterr().err
-    assert "declared puzzles need CPMpy and OR-Tools" in told
-    assert "pip install 'recursive-reasoners[puzzles]'" in told
+    told = "declared puzzles need CPMpy and OR-Tools", "pip install 'recursive-reasoners[puzzles]'"
+    refused(["futoshiki", "--train", "1", "--output-dir", tmp_path / "set"], *told)
     assert puzzle.solved(questions, answers, relations).all()  # numpy alone
 
 
 CAGED, LINES = 6 * "AAABBB\n", 10 * ".......... 1\n" + "columns: "
 SIGNED = "\n\n".join(7 * [". . . . . . ."])
-TYPED = {
-    "futoshiki": [
-        ("1<2", "type 13 lines of at most 13 characters"),
-        (SIGNED.replace("\n\n", "\n ^\n", 1), "^ in line 2, column 2 is not between two cells"),
-    ],
-    "killer": [
-        ("AAB", "type a board and a map of its regions, each of 6 lines of 6 cells"),
-        (CAGED + "A=3 B=9 A=4", "type LETTER=SUM, once for each cage"),
-        (CAGED + "A=3 B=9.5", "'9.5' is not a sum of cage B; type a whole number"),
-        (5 * "AAABBB\n" + "BAABBB\nA=3 B=9", "region B is in two places"),
-    ],
-    "nonogram": [
-        (".......... 1\n.......... 2\ncolumns: 1", "2 rows and 1 columns; type 10 and 10"),
-        (LINES + 9 * "1, " + "1 0 2", "or 0 with others"),
-    ],
-    "colouring": [
-        ("0-1 1-100", "'1-100': type NODE=R|G|B or NODE-NODE, nodes from 0 to 99"),
-        ("0=R 0=G", "cell 0 has two clues"),
-    ],
-    "kakuro": [(8 * "........\n" + "rows: 3 4\ncolumns:", "8 runs in rows and 8 in columns; type their sums")],
-    "light-up": [("5" + 99 * ".", "'5' in line 1 is not a cell of light-up")],
-    "queens": [
-        (8 * "........\n" + "foo 3: 1 2", "there is no relation foo"),
-        (8 * "........\n" + "sum_eq_1: 1 99", "type `sum_eq_1: CELL CELL…`, different cells from 0 to 63"),
-    ],
-}
+OPEN = 8 * "........\n"
+TYPED = [
+    ("futoshiki", "1<2", "type 13 lines of at most 13 characters"),
+    ("futoshiki", SIGNED.replace("\n\n", "\n ^\n", 1), "^ in line 2, column 2 is not between two cells"),
+    ("killer", "AAB", "type a board and a map of its regions, each of 6 lines of 6 cells"),
+    ("killer", CAGED + "A=3 B=9 A=4", "type LETTER=SUM, once for each cage"),
+    ("killer", CAGED + "A=3 B=9.5", "'9.5' is not a sum of cage B; type a whole number"),
+    ("killer", 5 * "AAABBB\n" + "BAABBB\nA=3 B=9", "region B is in two places"),
+    ("nonogram", ".......... 1\n.......... 2\ncolumns: 1", "2 rows and 1 columns; type 10 and 10"),
+    ("nonogram", LINES + 9 * "1, " + "1 0 2", "or 0 with others"),
+    ("colouring", "0-1 1-100", "'1-100': type NODE=R|G|B or NODE-NODE, nodes from 0 to 99"),
+    ("colouring", "0=R 0=G", "cell 0 has two clues"),
+    ("kakuro", OPEN + "rows: 3 4\ncolumns:", "8 runs in rows and 8 in columns; type their sums"),
+    ("light-up", "5" + 99 * ".", "'5' in line 1 is not a cell of light-up"),
+    ("queens", OPEN + "foo 3: 1 2", "there is no relation foo"),
+    ("queens", OPEN + "sum_eq_1: 1 99", "type `sum_eq_1: CELL CELL…`, different cells from 0 to 63"),
+]
 
 
-@pytest.mark.parametrize("name", TYPED)
-def test_text_that_is_no_puzzle_is_refused_in_one_line(name):
-    puzzle = drawn(name)[0]
-    for text, words in TYPED[name]:
-        with pytest.raises(DatasetError) as raised:
-            puzzle.typed(text)
-        assert words in str(raised.value)
-        assert "\n" not in str(raised.value)
+@pytest.mark.parametrize(("name", "text", "words"), TYPED)
+def test_text_that_is_no_puzzle_is_refused_in_one_line(name, text, words):
+    with pytest.raises(DatasetError) as raised:
+        drawn(name)[0].typed(text)
+    assert words in str(raised.value)
+    assert "\n" not in str(raised.value)
 
 
 def test_a_line_without_a_clue_is_drawn_and_typed():
@@ -381,7 +345,7 @@ def test_the_network_of_a_page_can_give_every_label(name, tmp_path):
 
 def declared(name):
     puzzle, questions, answers, relations = drawn(name)
-    return Case(puzzle, questions[0], answers[0], None if relations is None else relations[0])
+    return Case(puzzle, questions[0], answers[0], row(relations))
 
 
 CASES = {name: lambda name=name: declared(name) for name in NAMES}
@@ -403,11 +367,9 @@ def bench(kind, code, columns, rows):
     return {"pid": kind, "width": columns, "height": rows, "puzzlink_url": address}
 
 
-def imported(tmp_path, suite, entries, *more):
-    source, out = tmp_path / "test.jsonl", tmp_path / "set"
-    source.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    status = main(["import", suite, str(source), *more, "--output-dir", str(out)])
-    return read_split(out, "test")[1] if status == 0 else status
+def written(folder, *entries, name="test"):
+    (folder / f"{name}.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    return folder / f"{name}.jsonl"
 
 
 ENTRY = gym("mini_sudoku", MINI)
@@ -418,74 +380,60 @@ ENTRY = gym("mini_sudoku", MINI)
     (json.dumps({"metadata": json.dumps(ENTRY["metadata"])}), ()),
     (json.dumps({"metadata": {"puzzle": MINI}}), ("--tasks", "mini_sudoku")),
 ])  # fmt: skip
-def test_a_sudoku_of_reasoning_gym(tmp_path, text, more):
+def test_a_sudoku_of_reasoning_gym(made, tmp_path, text, more):
     (tmp_path / "test.json").write_text(text)
-    out = tmp_path / "set"
-    assert main(["import", "reasoning-gym", str(tmp_path / "test.json"), *more, "--output-dir", str(out)]) == 0
-    split = read_split(out, "test")[1]
+    _, split = read_split(made("import reasoning-gym", tmp_path / "test.json", *more), "test")
     assert (split.inputs - 1 == np.ravel(MINI)).all()
     assert (split.labels - 1 == np.ravel(SOLVED)).all()
 
 
-def test_files_of_two_puzzles_are_refused(tmp_path, capsys):
-    for name, entry in (
-        ("train", gym("mini_sudoku", MINI)),
-        ("test", gym("sudoku", np.reshape([*map(int, NINE)], (9, 9)).tolist())),
-    ):
-        (tmp_path / f"{name}.jsonl").write_text(json.dumps(entry))
-    files = [str(tmp_path / f"{name}.jsonl") for name in ("train", "test")]
-    assert main(["import", "reasoning-gym", *files, "--output-dir", str(tmp_path / "set")]) == 1
-    assert "import them separately" in capsys.readouterr().err
+def test_files_of_two_puzzles_are_refused(tmp_path, refused):
+    nine = gym("sudoku", np.reshape([*map(int, NINE)], (9, 9)).tolist())
+    files = written(tmp_path, ENTRY, name="train"), written(tmp_path, nine)
+    refused(["import", "reasoning-gym", *files, "--output-dir", tmp_path / "set"], "import them separately")
 
 
-def test_futoshiki_with_signs_and_without(tmp_path):
+def test_futoshiki_with_signs_and_without(made, tmp_path):
     like = make_set("futoshiki --train 2 --test 0", tmp_path / "like")
     shown = LATIN.tolist()
     shown[0][0] = shown[2][3] = 0
     signs = [[0, 0, 0, 1, "<"], [2, 3, 3, 3, "<"]]  # 1 < 2 in the first row; 6 < 7 downwards
-    entries = [gym("futoshiki", shown, constraints=some) for some in (signs, [])]
-    split = imported(tmp_path, "reasoning-gym", entries, "--like", str(like))
+    file = written(tmp_path, *(gym("futoshiki", shown, constraints=some) for some in (signs, [])))
+    _, split = read_split(made("import reasoning-gym", file, "--like", like), "test")
     assert (split.labels == LATIN.ravel() + 1).all()
     assert (split.relations[0, :, 1:] == [[0, 1], [17, 24]]).all()
     assert (split.relations[1] == -1).all()
-    assert main(["verify", str(tmp_path / "set")]) == 0
 
 
-def test_queens_have_any_answer(tmp_path):
+def test_queens_have_any_answer(made, tmp_path):
     like = make_set("queens --train 4 --test 0", tmp_path / "like")
     board = [["_"] * 8 for _ in range(8)]
     board[6][0] = "Q"
-    split = imported(tmp_path, "reasoning-gym", [gym("n_queens", board)], "--like", str(like))
+    file = written(tmp_path, gym("n_queens", board))
+    _, split = read_split(made("import reasoning-gym", file, "--like", like), "test")
     assert split.labels[0, 48] == 3
     assert (split.labels == 3).sum() == 8
 
 
-def test_codes_of_pencil_puzzle_bench(tmp_path):
+def test_codes_of_pencil_puzzle_bench(made, tmp_path):
     digits = bench_board(bench("sudoku", "1o6h84k76h9j64i7h4k8h8i53j5h71k14h6o2", 9, 9))[0]
     assert digits[:3] == ["1........", ".6..84...", "..76..9.."]
-    akari = bench_board(bench("lightup", "..g.lbh52bhbh.g6..g.o.6.h6..o6.67.j.j15.j.l.g0./", 10, 10))[0]
-    assert akari[:4] == ["##.#......", "1....0.21.", "...1....#.", "1.##.#...."]
+    akari = bench("lightup", "..g.lbh52bhbh.g6..g.o.6.h6..o6.67.j.j15.j.l.g0./", 10, 10)
+    assert bench_board(akari)[0][:4] == ["##.#......", "1....0.21.", "...1....#.", "1.##.#...."]
     like = make_set("light-up --train 2 --test 0", tmp_path / "like")
-    entries = [bench("lightup", "..g.lbh52bhbh.g6..g.o.6.h6..o6.67.j.j15.j.l.g0./", 10, 10)]
-    entries += [bench("lightup", "g0i", 2, 2), bench("tapa", "g1p0n0zzzx", 10, 10)]
-    split = imported(tmp_path, "ppbench", entries, "--like", str(like))
+    file = written(tmp_path, akari, bench("lightup", "g0i", 2, 2), bench("tapa", "g1p0n0zzzx", 10, 10))
+    _, split = read_split(made("import ppbench", file, "--like", like), "test")
     assert split.inputs.shape == (1, 100)  # the board of 2 × 2 is left out
-    assert main(["verify", str(tmp_path / "set")]) == 0
 
 
-@pytest.mark.parametrize(
-    ("suite", "entries", "told"),
-    [
-        ("reasoning-gym", [gym("mini_sudoku", MINI), [1]], "line 2 is not an entry of reasoning-gym (Type"),
-        ("reasoning-gym", [gym("tsumego", [])], "contains no such puzzle"),
-        ("reasoning-gym", [ENTRY, {"metadata": {"puzzle": MINI}}], "line 2 does not state its kind; name it with --ta"),
-        ("ppbench", [bench("sudoku", "zzzzg", 9, 9), bench("lightup", "zzzzg", 9, 9)], "--tasks: lightup, sudoku"),
-        ("ppbench", [bench("lightup", "zzzzg", 9, 9)], "lightup is a declared puzzle; type a set of it: --like"),
-        ("reasoning-gym", [gym("mini_sudoku", [[1, 1, 0, 0], *MINI[1:]])], "line 1: the puzzle has no solution"),
-        ("reasoning-gym", [gym("mini_sudoku", [[0] * 4] * 4)], "line 1: the puzzle has several solutions"),
-    ],
-)
-def test_faulty_files(tmp_path, capsys, suite, entries, told):
-    assert imported(tmp_path, suite, entries) == 1
-    assert told in capsys.readouterr().err
-    assert not (tmp_path / "set").exists()
+@pytest.mark.parametrize(("suite", "entries", "told"), [
+    ("reasoning-gym", [ENTRY, [1]], "line 2 is not an entry of reasoning-gym (Type"),
+    ("reasoning-gym", [gym("tsumego", [])], "contains no such puzzle"),
+    ("reasoning-gym", [ENTRY, {"metadata": {"puzzle": MINI}}], "line 2 does not state its kind; name it with --tasks"),
+    ("ppbench", [bench("sudoku", "zzzzg", 9, 9), bench("lightup", "zzzzg", 9, 9)], "--tasks: lightup, sudoku"),
+    ("ppbench", [bench("lightup", "zzzzg", 9, 9)], "lightup is a declared puzzle; type a set of it: --like"),
+    ("reasoning-gym", [gym("mini_sudoku", [[1, 1, 0, 0], *MINI[1:]])], "line 1: the puzzle has no solution"),
+    ("reasoning-gym", [gym("mini_sudoku", [[0] * 4] * 4)], "line 1: the puzzle has several solutions"),
+])  # fmt: skip
+def test_faulty_files(tmp_path, refused, suite, entries, told):
+    refused(["import", suite, written(tmp_path, *entries), "--output-dir", tmp_path / "set"], told)

@@ -65,16 +65,7 @@ RULES: list[tuple[Rule, int, tuple[int, ...], tuple[int, ...]]] = [
     (["==", ["max", "x"], 3], 3, (), (1, 2, 3)),
     (["==", ["sum", ["max", "x"], 1], 3], 3, (), (1, 2, 3)),
     (["->", ["==", "x0", 1], ["<", "x1", "x2"]], 3, (), (1, 2, 3)),
-    (
-        [
-            "==",
-            ["sum", ["<", "x0", "x1"], ["<", ["max", "x0", "x1"], "x2"], ["<", ["max", "x0", "x1", "x2"], "x3"]],
-            "n",
-        ],
-        4,
-        (1,),
-        (1, 2, 3),
-    ),
+    (["==", ["sum", ["<", "x0", "x1"], ["<", ["max", "x0", "x1", "x2"], "x3"]], "n"], 4, (1,), (1, 2, 3)),
     (["or", ["and", ["==", "x0", 1], ["==", "x1", 2]], ["and", ["==", "x0", 3], ["==", "x1", 1]]], 2, (), (1, 2, 3)),
     (["runs"], 6, (2, 1), (0, 1)),
     (["runs"], 5, (1, 1, 1), (0, 1)),
@@ -163,7 +154,6 @@ def test_the_constraints_of_a_page_judge_as_its_rules_do(page):
 
 
 def test_a_product_and_its_derivatives_are_those_of_the_dense_matrix():
-    torch.manual_seed(0)
     row, column, weight = torch.tensor([0, 2, 2, 3, 9]), torch.tensor([1, 0, 2, 1, 0]), torch.randn(5)  # row 9: beyond
     sparse = Sparse.of(row, column, weight, (4, 3))
     dense = torch.zeros(4, 3, dtype=torch.float64).index_put((row[:4], column[:4]), weight[:4].double())
@@ -202,7 +192,6 @@ def make(structure, **changes):
 @torch.no_grad()
 def test_messages_are_gated_sums_over_the_terms_of_a_constraint():
     width, inner, rows = 3, 2, 3
-    torch.manual_seed(0)
     mixer = LinearMixer(width, inner).double()
     constraints = LinearConstraints(Shape(seq_len=6, vocab_size=5, structure=PAIRS))
     found = constraints(Context(torch.zeros(rows, 18, width, dtype=torch.float64), relations=own(rows)))
@@ -255,13 +244,10 @@ def test_renamed_cells_and_symbols_are_renamed_in_the_answer():
     close(logits(make(different), renaming[tokens])[..., renaming], wanted)
 
 
-@pytest.mark.parametrize(
-    ("changes", "structure", "message"),
-    [
-        ({"symbols": False}, {}, "model.mixer=linear has a position for every value of a cell"),
-        ({}, {"lowest": None}, "reads what values stand for, which sets of older versions do not say"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "structure", "message"), [
+    ({"symbols": False}, {}, "model.mixer=linear has a position for every value of a cell"),
+    ({}, {"lowest": None}, "reads what values stand for, which sets of older versions do not say"),
+])  # fmt: skip
 def test_what_the_mixer_cannot_read_is_refused(changes, structure, message):
     with pytest.raises(ConfigError, match=message):
         make(PAIRS.model_copy(update=structure), **changes)
@@ -297,11 +283,8 @@ def test_hidden_booleans_have_positions_of_their_own():
 
 
 def test_one_network_trains_on_sets_of_one_size_and_resumes_to_the_bit(tmp_path, capsys):
-    sets = [
-        make_set("sudoku --size 6 --train 8 --test 4 --seed 1", tmp_path / "sudoku"),
-        make_set("killer --train 8 --test 4 --seed 1 --processes 1", tmp_path / "killer"),
-        make_set("colouring --train 8 --test 4 --seed 1 --processes 1", tmp_path / "colouring"),
-    ]
+    made = ("sudoku --size 6", "killer --processes 1", "colouring --processes 1")
+    sets = [make_set(f"{words} --train 8 --test 4 --seed 1", tmp_path / words.split()[0]) for words in made]
     settings = "init_from=null model.hidden_size=8 training.batch_size=4 training.compile=none data.hints=0"
     settings += " training.monitor.puzzles=0 training.steps=5"
     words = ["declared-puzzle", f"data={','.join(map(str, sets))}", *settings.split()]

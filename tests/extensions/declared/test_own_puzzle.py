@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import output, refusal
 
 from datasets_gen.extensions.declared import Declared, Drawn, WithSigns, cp
 from datasets_gen.extensions.declared.generate import make
@@ -21,15 +22,15 @@ from reason.report.drawing import board
 
 PAGE = (Path(__file__).parents[3] / "docs/own-puzzle.md").read_text()
 FEW = {"1500": "8", "100": "2", "500": "2"}  # puzzles of each split in the fast test
+BRIEF = {"train": ["training.steps=2", "model.hidden_size=8", "init_from=none"], "solve": ["--restarts", "2"]}
 
 
 def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 
-def follow(directory, monkeypatch, brief):
+def follow(brief):
     """Do what the page says; returns the exit status of its last command, which solves the typed puzzle."""
-    monkeypatch.chdir(directory)
     assert main(["new-puzzle", "sums"]) == 0
     (python,) = blocks("python")
     Path("sums.py").write_text(python)
@@ -43,36 +44,27 @@ def follow(directory, monkeypatch, brief):
         line = re.sub(r"^python (train|evaluate)\.py", r"reason \1", line)
         words = shlex.split(line)[1:]
         if brief:
-            words = [FEW.get(word, word) for word in words]
-            words += {
-                "train": ["training.steps=2", "model.hidden_size=8", "init_from=none"],
-                "solve": ["--restarts", "2"],
-            }.get(words[0], [])
+            words = [FEW.get(word, word) for word in words] + BRIEF.get(words[0], [])
         status = main(words)
     return status
 
 
-def test_the_page_runs(tmp_path, monkeypatch, capsys):
-    assert follow(tmp_path, monkeypatch, brief=True) in (0, 1)  # two steps of training solve nothing
+def test_the_page_runs(here, capsys):
+    assert follow(brief=True) in (0, 1)  # two steps of training solve nothing
     assert "sum_eq 5: 5 6" in capsys.readouterr().out.rpartition("question\n")[2]  # as solve draws it
 
 
 @pytest.mark.slow
-def test_the_page_trains_a_network_that_solves_its_puzzle(tmp_path, monkeypatch):
-    assert follow(tmp_path, monkeypatch, brief=False) == 0
+def test_the_page_trains_a_network_that_solves_its_puzzle(here):
+    assert follow(brief=False) == 0
     (results,) = Path("runs/sums/evaluation").glob("*/results.json")
     assert json.loads(results.read_text())["exact_by_step"][7] > 0.9
 
 
-def test_the_starting_file_makes_a_set_that_is_right(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_starting_file_makes_a_set_that_is_right(here, made):
     assert main(["new-puzzle", "my-hills"]) == 0
-    made = ["my_hills.py", "--train", "2", "--test", "1", "--processes", "1", "--output-dir", "set"]
-    assert main(["generate", *made]) == 0
-    assert main(["generate", "verify", "set"]) == 0
-    metadata, _ = read_split("set", "train")
+    metadata, _ = read_split(made("my_hills.py --train 2 --test 1 --processes 1"), "train")
     assert metadata.task["name"] == "my-hills"
-    assert metadata.structure is not None
     assert list(metadata.structure.groups) == ["row", "column"]
     assert any(relation.places == 2 for relation in metadata.structure.relations)
 
@@ -91,7 +83,6 @@ class Regions(Board):
     box_shape = 2, 1
 
     def puzzle(self, x, rng, fill):
-        """Two regions, and one pair."""
         left, right, (a, b) = x.flat[[0, 1, 3]], x.flat[[2, 4, 5]], x[0, :2]
         return Drawn([[1, 0, 0], [0, 1, 0]], [cp.sum(left) == 1, cp.sum(right) == 1, a > b, x[1, 1] == 1])
 
@@ -102,7 +93,6 @@ class Sums(Regions):
     name = "sums"
 
     def puzzle(self, x, rng, fill):
-        """One region has two stars."""
         clues = [cp.sum(x.flat[[0, 1, 3]]) == 2, cp.sum(x.flat[[4, 5]]) == 0, x[0, 2] == 1, x[0, 1] == 1]
         return Drawn([[1, 1, 1], [0, 0, 0]], [*clues, x[0, 0] >= x[1, 0], x[0, 0] != x[1, 0]])
 
@@ -114,11 +104,9 @@ class Hidden(Board):
     board = 2, 2
 
     def puzzle(self, x, rng, fill):
-        """It counts stars; all are open."""
         return Drawn([[1, 0, 1], [0, 1, 1]], [x[0, 0] == 1, x[1, 1] == 1, cp.sum(x.flat[[3, 1, 0]]) == 1])
 
     def always(self, x):
-        """Of each line."""
         return [a + b == c for a, b, c in x]
 
 
@@ -129,11 +117,9 @@ class Blacks(Declared):
     grid, values, black = (1, 3), "123", "❶❷❸"
 
     def always(self, x):
-        """Of any colour."""
         return [cp.AllDifferent(x[0])]
 
     def puzzle(self, x, rng, fill):
-        """The last cell is open."""
         return Drawn([2, 1, 3], [x[0, 0] == 2, x[0, 1] == 1], black=np.array([True, False, False]))
 
 
@@ -144,7 +130,6 @@ class Gaps(WithSigns):
     grid, values = (1, 3), "12"
 
     def puzzle(self, x, rng, fill):
-        """Not every constraint is a sign between neighbours."""
         a, b, c = x[0]
         return Drawn([1, 2, 1], [a < b, a <= 1, c != b], absent=np.array([False, False, True]))
 
@@ -187,43 +172,27 @@ def test_turned_boards_are_told_beside_hidden_cells():
     assert Hidden().notes({"train": np.array([[2, 3, 3, 2, 2, 3]]), "test": np.array([[3, 2, 2, 2, 2, 2]])})
 
 
-def test_costly_rules_are_noted(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["new-puzzle", "peaks"]) == 0
-    rule = "cp.sum([cp.max(line[:n]) for line in (*x, *x.T) for n in (2, 3, 4, 5)]) >= 0"
-    always = f"def always(self, x):\n        return [{rule}]\n"
-    Path("peaks.py").write_text(re.sub("def always.*", always, Path("peaks.py").read_text(), flags=re.DOTALL))
-    assert main(["generate", "peaks.py", "--train", "1", "--test", "0", "--processes", "1", "--output-dir", "set"]) == 0
-    assert "hidden booleans for the constraints of a puzzle, most of them for sum_max" in capsys.readouterr().err
-
-
-def test_a_drawing_of_ones_own_needs_the_file(here, capsys):
+def test_a_drawing_of_ones_own_needs_the_file(here, made, capsys):
     assert main(["new-puzzle", "hills"]) == 0
     own = '\n    def draw(self, tokens, question=None, relations=None):\n        return "as I draw it"\n'
     Path("hills.py").write_text(Path("hills.py").read_text() + own)
-    assert main(["generate", "hills.py", "--train", "2", "--test", "0", "--processes", "1", "--output-dir", "set"]) == 0
+    made("hills.py --train 2 --test 0 --processes 1")
     USER_PUZZLES.clear()  # as in another process
     capsys.readouterr()
     assert main(["generate", "show", "set"]) == 0
     out, err = capsys.readouterr()
     assert "note: hills.py has another text form of this puzzle: add --import hills.py" in err
     assert "as I draw it" not in out
-    assert main(["generate", "show", "set", "--import", "hills.py"]) == 0
-    assert "as I draw it" in capsys.readouterr().out
+    output("generate show set --import hills.py", "as I draw it")
 
 
-def test_names_and_files_that_are_refused(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_names_and_files_that_are_refused(here):
     for name in ("../up", "2hills", "Hills", "a b"):
-        assert main(["new-puzzle", name]) == 1
-        assert "is no name of a puzzle" in capsys.readouterr().err
+        refusal(["new-puzzle", name], "is no name of a puzzle")
     for name in ("random", "class", "numpy", "drawn"):
-        assert main(["new-puzzle", name]) == 1
-        assert f"{name}.py would hide {name} of Python or a package; type another name" in capsys.readouterr().err
-    assert main(["new-puzzle", "sudoku"]) == 1
-    assert "sudoku is a puzzle of the package; type another name, as in my-sudoku" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+        refusal(["new-puzzle", name], f"{name}.py would hide {name} of Python or a package; type another name")
+    refusal("new-puzzle sudoku", "sudoku is a puzzle of the package; type another name, as in my-sudoku")
+    assert list(here.iterdir()) == []
     Path("hills.py").write_text("mine")
-    assert main(["new-puzzle", "hills"]) == 1
-    assert "is there already" in capsys.readouterr().err
+    refusal("new-puzzle hills", "is there already")
     assert Path("hills.py").read_text() == "mine"
