@@ -9,8 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 from conftest import output, refusal
-from extensions.ablation.test_ablate import summary_of
-from test_ablate import Within
+from test_ablate import SHORT, Within, summary_of
 
 submitit = pytest.importorskip("submitit")
 
@@ -18,8 +17,7 @@ from reason.extensions.ablation import slurm  # noqa: E402
 from reason.extensions.ablation.command import asked  # noqa: E402
 from reason.extensions.ablation.variants import open_folder  # noqa: E402
 
-PLAN = ["ablate", "sudoku-4x4", "ema.decay=0.99,0.5", "model.hidden_size=16", "model.num_heads=2",
-        "training.batch_size=8", "evaluation.steps=2", "training.monitor.puzzles=0"]  # fmt: skip
+PLAN = ["ablate", "sudoku-4x4", "ema.decay=0.99,0.5", *SHORT]
 
 
 class Jobs:
@@ -41,7 +39,7 @@ class Jobs:
 
 
 def test_runs_are_submitted_until_they_are_finished(sudoku_4x4, here, monkeypatch):
-    slurm_of, plan = Jobs(monkeypatch), [*PLAN, f"data={sudoku_4x4}", "seeds=1", "training.steps=3"]
+    slurm_of, plan = Jobs(monkeypatch), [*PLAN, f"data={sudoku_4x4}", "seeds=1"]
     on_slurm = [*plan, "--out", "a", "--on", "slurm", "--max-minutes", "5"]
     output(on_slurm, "00-seed0  job 1  PENDING (Resources)  decay=0.99", "2 runs are unfinished, 2 submitted now")
     slurm_of.jobs["1"]()

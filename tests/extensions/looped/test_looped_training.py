@@ -38,9 +38,9 @@ VARIANTS = {
     ),
     "damping, inter-loop norm, L2": pairs("model.between=damping,norm loss.weights.l2=0.1"),
     "log-normal, deep supervision": pairs(
-        "rollout.supervision_steps=2 rollout.carry=persistent rollout.grad_steps=2 ema.decay=0.9"
-    )
-    | {"rollout.loops.random": '{"law": "log-normal", "mean": 0.7, "sigma": 0.7, "max": 100}'},
+        "rollout.supervision_steps=2 rollout.carry=persistent rollout.grad_steps=2 ema.decay=0.9 "
+        'rollout.loops.random={"law":"log-normal","mean":0.7,"sigma":0.7,"max":100}'
+    ),
 }
 
 

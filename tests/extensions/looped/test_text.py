@@ -66,8 +66,7 @@ def test_a_large_softmax_is_the_cross_entropy(dtype, monkeypatch):
 def test_perplexity_is_that_of_the_tokens(text_set):
     """Against one cross-entropy of all tokens; the interval by leaving documents out; bits per byte of bytes."""
     data = PuzzleData(text_set, "test")
-    config = LoopedConfig(hidden_size=8, num_heads=2, dropout=0.0)
-    model = LoopedModel(config, data.shape).eval()
+    model = LoopedModel(LoopedConfig(hidden_size=8, num_heads=2, dropout=0.0), data.shape).eval()
     evaluator = Evaluator(model, data, EvaluationConfig(steps=2, batch_size=5), trained_steps=1)
     found = evaluate(evaluator, [Accuracy(evaluator), Signals(evaluator), Perplexity(evaluator)])
     batch = data.take(evaluator.examples)
