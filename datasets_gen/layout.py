@@ -258,11 +258,16 @@ def write_dataset(
                 blank_identifier_id=blank_identifier_id,
                 vocab_size=vocab_size,
                 num_puzzle_identifiers=len(identifiers),
-                provenance=dict(provenance or {}),
-                sources=sources or [],
+                provenance=_utf8(dict(provenance or {})),
+                sources=_utf8(sources or []),
                 structure=structure,
             )
             (folder / "dataset.json").write_text(metadata.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+def _utf8(content: Any) -> Any:
+    """Return JSON content with ? for what UTF-8 lacks, such as single bytes in a file's name."""
+    return json.loads(json.dumps(content, ensure_ascii=False).encode(errors="replace"))
 
 
 # Loading, with every check of the layout

@@ -100,7 +100,8 @@ def fitted(kind: str, texts: Iterable[str], size: int) -> str:
         merges = json.loads(bpe.to_str())["model"]["merges"]  # pairs, in order
         entries, has = [" ".join(pair) for pair in merges], bpe.get_vocab_size()
     if has < size:
-        raise DatasetError(f"--vocabulary {size}: the text has {has} {kind} that occur twice or more; type {has}")
+        fix = f"--vocabulary {has}" if has >= least else "--tokens bytes"
+        raise DatasetError(f"--vocabulary {size}: {kind} that occur twice or more make {has} tokens; type {fix}")
     return "\n".join(entries)
 
 

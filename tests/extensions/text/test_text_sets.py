@@ -28,7 +28,7 @@ def test_words_are_the_most_frequent_that_occur_twice():
         with pytest.raises(DatasetError, match=f"--vocabulary {size}: {kind} need {size + 1} or more"):
             fitted(kind, TEXTS, size)
     for kind, size in (("words", 100), ("bpe", 2000)):
-        with pytest.raises(DatasetError, match=rf"--vocabulary {size}: the text has \d+ {kind}"):
+        with pytest.raises(DatasetError, match=rf"{size}: {kind} that .* \d+ tokens; type --vocabulary"):
             fitted(kind, TEXTS, size)
 
 
@@ -122,7 +122,7 @@ FAULTS = {  # content, further words, what is said
     "f2.jsonl": ("[" * 100_000, "", "f2.jsonl:1 is not JSON"),
     "f3.txt": ("a", "--test nan", "type shares with a sum below 1"),
     "g.txt": ("one", "", "are too few for 2 splits"),
-    "h.txt": ("one\ntwo\nsix\nten\n" * 9, "--tokens words --vocabulary 50", "--vocabulary 50: the text has 3 words"),
+    "h.txt": ("one\ntwo\nsix\nten\n" * 9, "--tokens words --vocabulary 50", "type --tokens bytes"),
     "j.txt": ("one\n" * 99, "--window 1", "--window 1 --stride 1: windows need 2 tokens or more"),
     "nothing/x.bin": (b"1", "", "has no file that ends in .txt"),
 }
