@@ -1,18 +1,20 @@
-"""benchmarks: variants, the authors' code and the machine's peak in turns; minutes to an accuracy; parts on a GPU."""
+"""benchmarks: variants, the authors' code and the machine's peak in turns; minutes to an accuracy; on a GPU."""
 
-import importlib
 import json
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-from conftest import NARROW
+from conftest import NARROW, pairs
 
+from benchmarks import gpu, ladder
 from benchmarks.bench import timing
 from benchmarks.bench.__main__ import main
 from benchmarks.bench.timing import Spread, Turn, in_turns
 from reason.cli import guarded
+from reason.config.overrides import override
+from reason.presets import preset
 
 THEIRS = """
 import torch
@@ -103,16 +105,7 @@ def test_turns_alternate_and_the_others_products_are_torchs_own():
     assert timing.gemm(torch.device("cpu"), torch.float32)[1] == 2 * 1536**3
 
 
-FOLDER = Path(__file__).parents[1] / "benchmarks"
-
-
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    return importlib.import_module("gpu")
-
-
-def test_a_part_that_fails_is_written_and_the_next_one_runs(script, tmp_path):
+def test_a_part_that_fails_is_written_and_the_next_one_runs(tmp_path):
     allowed = []
 
     def fails(seconds, folder):
@@ -124,10 +117,17 @@ def test_a_part_that_fails_is_written_and_the_next_one_runs(script, tmp_path):
         assert json.loads((tmp_path / "out.json").read_text())["first"]["error"] == "RuntimeError: no device"
         return 7
 
-    script.measure({"first": (0.25, fails), "second": (0.75, works)}, tmp_path / "out.json", minutes=2)
+    gpu.measure({"first": (0.25, fails), "second": (0.75, works)}, tmp_path / "out.json", minutes=2)
     assert json.loads((tmp_path / "out.json").read_text())["second"]["result"] == 7
     assert allowed == [pytest.approx(30, abs=1), pytest.approx(120, abs=2)], "what one part leaves is the others'"
-    assert sum(share for share, _ in script.parts(tmp_path).values()) == pytest.approx(1)
-    assert script.parts(tmp_path).keys() - script.parts(None).keys() == {"trm beside compiled original"}
+    assert sum(share for share, _ in gpu.parts(tmp_path).values()) == pytest.approx(1)
+    assert gpu.parts(tmp_path).keys() - gpu.parts(None).keys() == {"trm beside compiled original"}
     with pytest.raises(RuntimeError, match="status 2"):
-        script.run([*script.REASON, "no-such-command"], 60, tmp_path)
+        gpu.run([*gpu.REASON, "no-such-command"], 60, tmp_path)
+
+
+@pytest.mark.parametrize("rung", ladder.RUNGS)
+def test_every_rung_of_the_ladder_is_a_config(rung):
+    name, *words = [*ladder.RUNGS[rung], *ladder.FAST]
+    config = override(preset(name).config(), pairs(" ".join(words).replace("data=", "data.directory=")))
+    assert config.training.compile == "graph"
