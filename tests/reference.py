@@ -44,13 +44,15 @@ def rotate_2d(x, columns, base=10_000.0):
     return turned(x, lambda p, i: divmod(p, columns)[i // n] * base ** (-(i % n) / n))
 
 
-def network(h, w, name, layers, repeats, heads, rotary, act):
+def network(h, w, name, config):
     """F(h), (S, D) -> (S, D): post-norm blocks, weights `w` under our names."""
-    for _ in range(repeats):
-        for i in range(layers):
+    act = {"silu": silu, "tanh": np.tanh}[config.activation]
+    turn = rotate if config.positions == "rotary" else unturned
+    for _ in range(config.repeats):
+        for i in range(config.num_layers):
             at = f"{name}.blocks.{i}"
             if f"{at}.attention.qkv.weight" in w:
-                h = rms(h + attention(h, w, f"{at}.attention", heads, turn=rotate if rotary else unturned))
+                h = rms(h + attention(h, w, f"{at}.attention", config.num_heads, turn=turn))
             else:
                 gate_up, down = w[f"{at}.mixer.gate_up.weight"], w[f"{at}.mixer.down.weight"]
                 h = rms(h.T + swiglu(h.T, gate_up, down, act)).T

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,15 +24,18 @@ from reason.models.states import mapped, rows_of
 from reason.rollout import SupervisionStep
 
 LIKELIHOODS = ["softmax", "stablemax", "stablemax3", "stablemax5"]
+SMALL = RecursiveConfig(
+    hidden_size=4, num_heads=1, expansion=1, mixer="mlp", positions="none", puzzle_emb_len=1, h_cycles=1, l_cycles=2
+)
+KINDS = [{}, {"mixer": "attention", "positions": "rotary"}, {"initial": "input"}]
+STABILITY = [partial(rh_stable_z, rows=None), partial(rh_unstable_x, rows=None)]  # of all rows
 
 
-def of_logits(logits, labels, active=None, **more):
-    rows = len(labels)
-    readout = Readout(logits, more.pop("q_halt", None), more.pop("q_continue", None))
-    active = torch.ones(rows, dtype=torch.bool) if active is None else active
-    batch = Batch(labels, labels, torch.zeros(rows, dtype=torch.long))
-    last = more.pop("last", torch.zeros(rows, dtype=torch.bool))
-    return SupervisionStep(None, batch, None, (), (readout,), active, 1 * active, last, **more)
+def of_logits(logits, labels, active=None, last=None, q_halt=None, q_continue=None, further=None):
+    active = torch.ones(len(labels), dtype=torch.bool) if active is None else active
+    batch = Batch(labels, labels, torch.zeros(len(labels), dtype=torch.long))
+    readouts = (Readout(logits, q_halt, q_continue),)
+    return SupervisionStep(None, batch, None, (), readouts, active, 1 * active, last, further)
 
 
 def sample(rows=3, cells=5, tokens=4):
@@ -74,15 +78,11 @@ def test_the_mean_over_tokens_is_torchs_and_that_over_rows_leaves_rows_without_l
     assert lm_loss(of_logits(logits, labels, active), "stablemax", "row").item() == pytest.approx(alone / 3)
 
 
-@pytest.mark.parametrize(
-    ("labels", "answers", "halt", "exact"),
-    [([1, 1, 0], [1, 0, 0], [0.3, -1.2, 5.0], [1, 0, 1]), ([IGNORE, 1], [0, 0], [0.3, -1.2], [1, 0])],
-    ids=["labelled", "a row without a label"],
-)
-def test_halt_loss_is_the_bce_of_being_exact(labels, answers, halt, exact):
+def test_halt_loss_is_the_bce_of_being_exact():
     """A row without a label counts as exact, as in the authors' code: none of its cells is wrong."""
-    logits = torch.nn.functional.one_hot(torch.tensor(answers)[:, None], 2).float()
-    seen = of_logits(logits, torch.tensor(labels)[:, None], q_halt=torch.tensor(halt))
+    logits = torch.nn.functional.one_hot(torch.tensor([[1], [0], [0], [0]]), 2).float()
+    halt, exact = [0.3, -1.2, 5.0, -0.7], [1, 0, 1, 1]
+    seen = of_logits(logits, torch.tensor([[1], [1], [0], [IGNORE]]), q_halt=torch.tensor(halt))
     assert halt_loss(seen).item() == pytest.approx(np.mean(list(map(reference.bce, halt, exact))), rel=1e-5)
 
 
@@ -91,16 +91,10 @@ def test_q_continue_bootstraps_from_one_step_further():
     q_continue = torch.tensor([0.5, 0.5, -2.0])
     further = Readout(torch.zeros(3, 1, 2), torch.tensor([1.0, 1.0, -3.0]), torch.tensor([2.0, 2.0, -4.0]))
     said = {"q_halt": torch.zeros(3), "q_continue": q_continue, "last": torch.tensor([True, False, False])}
-    seen = of_logits(torch.zeros(3, 1, 2), torch.zeros(3, 1, dtype=torch.long), **said, next_readout=further)
+    seen = of_logits(torch.zeros(3, 1, 2), torch.zeros(3, 1, dtype=torch.long), **said, further=further)
     targets = [1 / (1 + math.exp(-q)) for q in (1.0, 2.0, -3.0)]
     expected = np.mean([reference.bce(q, t) for q, t in zip(q_continue.tolist(), targets, strict=True)])
     assert q_continue_loss(seen).item() == pytest.approx(expected, rel=1e-5)
-
-
-SMALL = RecursiveConfig(
-    hidden_size=4, num_heads=1, expansion=1, mixer="mlp", positions="none", puzzle_emb_len=1, h_cycles=1, l_cycles=2
-)
-ALL = None
 
 
 @pytest.fixture
@@ -130,10 +124,8 @@ def unrolled(model, rows=3, active=None, tokens=None):
 
 
 def naive_network(model, h):
-    c = model.config
     w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
-    rotary = c.positions == "rotary"
-    return reference.network(h, w, "f_l", c.num_layers, c.repeats, c.num_heads, rotary, reference.silu)
+    return reference.network(h, w, "f_l", model.config)
 
 
 def naive_jacobian(model, h, step=1e-5):
@@ -143,9 +135,6 @@ def naive_jacobian(model, h, step=1e-5):
         move = step * np.eye(h.size)[k].reshape(h.shape)
         columns.append(((naive_network(model, h + move) - naive_network(model, h - move)) / (2 * step)).ravel())
     return np.stack(columns, axis=1)
-
-
-KINDS = [{}, {"mixer": "attention", "positions": "rotary"}, {"initial": "input"}]
 
 
 @pytest.mark.parametrize("changes", KINDS)
@@ -169,8 +158,6 @@ def test_equilibrium_pulls_the_map_and_its_argument_but_not_what_it_is_held_agai
     fixed = x.detach()
     (expected,) = torch.autograd.grad((fixed - f(point)).square().flatten(1).mean(1).mean(), x)
     torch.testing.assert_close(gradient, expected)
-    equilibrium_z(seen).backward()
-    assert seen.model.tokens.weight.grad.abs().sum() > 0  # through the step that led to z_H
 
 
 def expanding(model, active=None, rows=3):
@@ -188,34 +175,31 @@ def test_routh_hurwitz_equals_the_reference(changes):
     model = seen.model
     z_h, z_l = (z.detach().numpy() for z in seen.states[-1])
     x, low = seen.context.x.detach().numpy(), model.initial_state(seen.context).z_l.detach().numpy()
-    for loss, argument, stable in ((rh_stable_z, z_h + z_l, True), (rh_unstable_x, x + low, False)):
+    for loss, argument, stable in zip(STABILITY, (z_h + z_l, x + low), (True, False), strict=True):
         jacobians = [naive_jacobian(model, argument[i]) for i in (0, 2)]  # the row that waits counts as 0
         expected = sum(reference.routh_hurwitz_term(jacobian, stable) for jacobian in jacobians) / 3
         assert expected > 0.1
-        assert loss(seen, ALL).item() == pytest.approx(expected, rel=1e-3)
+        assert loss(seen).item() == pytest.approx(expected, rel=1e-3)
 
 
-def test_routh_hurwitz_moves_the_point_too():
-    for loss in (rh_stable_z, rh_unstable_x):
+def test_terms_of_a_map_move_the_point_too():
+    for loss in (equilibrium_z, *STABILITY):
         seen = expanding(made())
-        loss(seen, ALL).backward()
-        assert seen.model.tokens.weight.grad.abs().sum() > 0
+        loss(seen).backward()
+        assert seen.model.tokens.weight.grad.abs().sum() > 0  # of a state: through the step that led to it
 
 
-def in_a_larger_maze():
-    """A step of one model on mazes of 3×3, and on the same inside walled ones of 7×7."""
+@pytest.mark.usefixtures("exact")
+def test_cells_beyond_the_edge_do_not_count():
+    """Of one model, on mazes of 3×3, and on the same inside walled ones of 7×7."""
     settings = {"mixer": "local", "puzzle_emb_len": 0, "initial": "input", "q_from": "mean"}
     small, large = (Shape(seq_len=n * n, vocab_size=6, structure=Maze(n).structure) for n in (3, 7))
     model = RecursiveModel(RecursiveConfig(**SMALL.model_dump() | settings), small, torch.float64).double()
     model.add_shape(large)
     tokens, walled = torch.randint(2, 6, (2, 3, 3)), torch.ones(2, 7, 7, dtype=torch.long)
     walled[:, 2:5, 2:5] = tokens
-    return [unrolled(model, tokens=puzzles.flatten(1)) for puzzles in (tokens, walled)]
-
-
-@pytest.mark.usefixtures("exact")
-def test_cells_beyond_the_edge_do_not_count():
-    alone, inside = ([loss(seen, ALL).item() for loss in (rh_stable_z, rh_unstable_x)] for seen in in_a_larger_maze())
+    both = [unrolled(model, tokens=puzzles.flatten(1)) for puzzles in (tokens, walled)]
+    alone, inside = ([loss(seen).item() for loss in STABILITY] for seen in both)
     assert inside == pytest.approx(alone, rel=1e-3)
 
 
@@ -226,20 +210,15 @@ def test_some_rows_stand_for_all():
         replace(seen, context=seen.context.rows(r), states=(rows_of(seen.states[-1], r),), active=seen.active[r])
         for r in (slice(0, 2), slice(2, 4))
     ]
-    for loss in (rh_stable_z, rh_unstable_x):
-        first, second = (loss(half, ALL) for half in halves)
+    for loss in STABILITY:
+        first, second = map(loss, halves)
         assert min(first, second) > 0.1
-        torch.testing.assert_close((first + second) / 2, loss(seen, ALL))
-        torch.testing.assert_close(loss(seen, 2), first)
+        torch.testing.assert_close((first + second) / 2, loss(seen))
+        torch.testing.assert_close(loss(seen, rows=2), first)
 
 
-@pytest.mark.parametrize(("loss", "more"), [
-    (equilibrium_x, ()),
-    (equilibrium_z, ()),
-    (rh_unstable_x, (ALL,)),
-    (rh_stable_z, (ALL,)),
-])  # fmt: skip
-def test_the_gradient_of_terms_with_a_map_is_a_finite_difference(loss, more):
+@pytest.mark.parametrize("loss", [equilibrium_x, equilibrium_z, *STABILITY])
+def test_the_gradient_of_terms_with_a_map_is_a_finite_difference(loss):
     """Of the term's own map, near the origin, where both Routh-Hurwitz terms count.
 
     The float32 statistics of rms_norm would drown the differences that a state makes.
@@ -252,7 +231,7 @@ def test_the_gradient_of_terms_with_a_map_is_a_finite_difference(loss, more):
     def value(step):
         torch.manual_seed(7)  # the same probes each time
         weight.data = start + step * direction
-        return loss(replace(seen, context=replace(seen.context, x=seen.context.x.detach()), states=states), *more)
+        return loss(replace(seen, context=replace(seen.context, x=seen.context.x.detach()), states=states))
 
     (gradient,) = torch.autograd.grad(value(0), weight)
     finite = (value(1e-5) - value(-1e-5)).item() / 2e-5

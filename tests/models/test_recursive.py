@@ -21,7 +21,7 @@ VARIANTS = {
     "no positions": {"positions": "none"},
     "learned positions, mlp": {"mixer": "mlp", "positions": "learned"},
     "identical layers": {"num_layers": 1, "repeats": 2},
-    "tanh": {"activation": "tanh"},
+    "tanh": {"activation": "tanh", "mixer": "mlp", "positions": "none"},
     "no prefix": {"puzzle_emb_len": 0},
     "all cycles": {"gradient": "all-cycles"},
     "input state": {"initial": "input"},
@@ -69,10 +69,6 @@ def naive_step(model, inputs, identifier):
         z_h, z_l = x.copy(), np.zeros_like(x)
     else:
         z_h, z_l = (np.tile(w[name], (len(x), 1)) for name in ("initial_h", "initial_l"))
-    act = reference.silu if c.activation == "silu" else np.tanh
-
-    def network(h, name):
-        return reference.network(h, w, name, c.num_layers, c.repeats, c.num_heads, c.positions == "rotary", act)
 
     def move(z, f):
         return z + c.dt * (f - z) + (c.sigma * c.dt**0.5 if c.noise == "additive" else 0)  # ζ = 1
@@ -81,14 +77,14 @@ def naive_step(model, inputs, identifier):
         z = z_h
         for _ in range(c.h_cycles):
             for _ in range(c.l_cycles):
-                z = move(z, network(z + x, "f_l"))
-            z = move(z, network(z, "f_l"))
+                z = move(z, reference.network(z + x, w, "f_l", c))
+            z = move(z, reference.network(z, w, "f_l", c))
         z_h = z_l = z
     else:
         for _ in range(c.h_cycles):
             for _ in range(c.l_cycles):
-                z_l = move(z_l, network(z_l + z_h + x, "f_l"))
-            z_h = move(z_h, network(z_h + z_l, "f_h" if c.separate_networks else "f_l"))
+                z_l = move(z_l, reference.network(z_l + z_h + x, w, "f_l", c))
+            z_h = move(z_h, reference.network(z_h + z_l, w, "f_h" if c.separate_networks else "f_l", c))
     slot = z_h[0] if c.q_from == "first" else z_h[c.puzzle_emb_len :].mean(0)
     q = slot @ w["q_head.weight"].T + w["q_head.bias"]
     return {"z_h": z_h, "z_l": z_l, "logits": z_h[c.puzzle_emb_len :] @ w["head.weight"].T, "q": q}
