@@ -1,5 +1,7 @@
 """torch.compile: whole graphs, none made again, the numbers of eager mode."""
 
+from unittest.mock import Mock
+
 import pytest
 import torch
 from conftest import pairs, trainer_of
@@ -12,6 +14,7 @@ from reason.training import accelerate
 from reason.training.accelerate import compile_networks
 
 COUNTERS = torch._dynamo.utils.counters
+LOCAL, GROUPS = {"model.mixer": "local"}, {"model.mixer": "groups", "model.symbols": "true"}
 SHORT = {"model.h_cycles": "1", "model.l_cycles": "1", "model.num_layers": "1"}
 LOSS, WEIGHTS = 1e-4, 1e-3  # relative, after 5 optimizer steps in float32 (docs/log/performance.md)
 
@@ -45,17 +48,14 @@ def both(config, folder, steps=5, backend="aot_eager", device="cpu"):
     return [value or 0.0 for value in losses], graphs
 
 
-def test_compiled_equals_eager(watched, tmp_path):
-    """With a monitor's readings in between; nothing is compiled after the second step."""
-    _, graphs = both(override(watched, VARIANTS["hrm"] | SHORT), tmp_path, steps=3)
+@pytest.mark.parametrize("changes", [VARIANTS["hrm"], LOCAL, GROUPS], ids=["hrm", "local", "groups"])
+def test_compiled_equals_eager(changes, watched, tmp_path):
+    """With a monitor's readings in between; nothing is compiled after the second step.
+
+    Groups are summed over axes when compiled, and by products with constant matrices when not.
+    """
+    _, graphs = both(override(watched, SHORT | changes), tmp_path, steps=3)
     assert graphs[1] == graphs[-1] > 0
-
-
-@pytest.mark.parametrize("mixer", ["local", "groups"])
-def test_compiled_networks_that_read_the_structure_equal_eager_ones(mixer, tiny, tmp_path):
-    """Groups are summed over axes when compiled, and by products with constant matrices when not."""
-    symbols = {"model.symbols": "true"} if mixer == "groups" else {}
-    both(override(tiny, SHORT | symbols | {"model.mixer": mixer}), tmp_path, steps=3)
 
 
 def test_balancing_and_jacobian_terms_live_beside_compiled_networks(tiny, tmp_path):
@@ -88,10 +88,7 @@ def test_products_of_bfloat16_in_float32_are_the_same_products(over_sequence):
 
 
 def test_inductor_is_refused_where_no_code_can_be_generated(tiny, tmp_path, monkeypatch):
-    def missing(*_, **__):
-        raise RuntimeError("no C++ compiler")
-
-    monkeypatch.setattr(torch, "compile", missing)
+    monkeypatch.setattr(torch, "compile", Mock(side_effect=RuntimeError("no C++ compiler")))
     assert not accelerate.inductor_works(torch.device("cpu"))
     with pytest.raises(ConfigError, match=r"makes no code for cpu here .*; type training\.compile=none"):
         trainer_of(override(tiny, {"training.compile": "inductor"}), tmp_path / "run")
