@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -76,10 +77,7 @@ def test_bad_calls_say_what_is_wrong_and_write_nothing(tmp_path, capsys, words, 
 
 
 def test_a_full_disk_leaves_nothing(tmp_path, capsys, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr(np, "save", Mock(side_effect=OSError(28, "No space left on device")))
     assert make(tmp_path / "set") == 1
     assert "No space left on device" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -110,17 +108,11 @@ if __name__ == "__main__":
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_interrupted_work_ends_its_workers_and_leaves_nothing(tmp_path):
     (tmp_path / "busy.py").write_text(BUSY)
-    process = subprocess.Popen(
-        [sys.executable, "busy.py"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": os.getcwd()},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # a shell's background jobs ignore SIGINT, and their children inherit that
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    env = os.environ | {"PYTHONPATH": os.getcwd()}
+    # A shell's background jobs ignore SIGINT, and their children inherit that.
+    heeds = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    process = subprocess.Popen([sys.executable, "busy.py"], cwd=tmp_path, env=env, **pipes, **heeds)
     workers = [int(process.stdout.readline()) for _ in range(2)]
     os.killpg(process.pid, signal.SIGINT)
     _, error = process.communicate(timeout=120)

@@ -10,16 +10,10 @@ from datasets_gen.maze import Maze
 from datasets_gen.maze.generate import Kind, maze_splits
 from datasets_gen.maze.paths import FREE, GOAL, PATH, START, WALL, on_shortest_paths, solve
 
-OPEN = """
-S..
-...
-..G
-"""
-
 
 def random_maze(size, density, seed):
     """Tokens (S,) of a maze, walls at random, with a start and a goal."""
-    rng = np.random.Generator(np.random.PCG64(seed))
+    rng = np.random.default_rng(seed)
     cells = np.where(rng.random(size * size) < density, 1, 2).astype(np.uint8)
     start, goal = rng.permutation(size * size)[:2]
     cells[start], cells[goal] = 3, 4
@@ -88,7 +82,7 @@ def test_a_transposed_label_is_a_shortest_path_but_rarely_the_label(size, seed):
 
 def test_fault_and_valid_name_the_same_mazes():
     puzzle = Maze(3)
-    question = puzzle.parse(OPEN)
+    question = puzzle.parse("S..\n...\n..G")
     cases = [
         ("S..\no..\nooG", None),
         ("So.\n.o.\n.oG", "not the tie-broken one"),
@@ -127,7 +121,7 @@ def test_the_distribution_is_that_of_plain_rejection():
 
     kind = Kind(6, 0.3, 0.5, 10, False)
     ours = maze_splits(kind, {"train": 1500}, seed=1)["train"]
-    rng = np.random.Generator(np.random.PCG64(5))
+    rng = np.random.default_rng(5)
     drawn = []
     while len(drawn) < 1500:
         walls = rng.random((4000, 36)) < rng.uniform(0.3, 0.5, (4000, 1))
