@@ -59,6 +59,8 @@ TINY = pairs(
     "model.hidden_size=16 model.num_heads=2 model.expansion=1 training.batch_size=8 training.steps=6 "
     "training.log_every=2 training.checkpoint_every=3 training.precision=fp32 rollout.supervision_steps=3"
 )
+NARROW = ["model.hidden_size=16", "training.steps=4", "training.batch_size=8", "training.log_every=2"]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"  # of the hub
 
 
 @pytest.fixture(scope="session")
@@ -72,9 +74,6 @@ def monitored_4x4(tmp_path_factory):
     """The same with 11 puzzles to choose the best checkpoint on: no multiple of a batch."""
     folder = tmp_path_factory.mktemp("sets") / "sudoku-4x4-monitored"
     return make_set("sudoku --size 4 --train 24 --validation 11 --test 4 --seed 1", folder)
-
-
-NARROW = ["model.hidden_size=16", "training.steps=4", "training.batch_size=8", "training.log_every=2"]
 
 
 def output(words: str | Sequence[str], *said: str, status: int | None = 0) -> str:
@@ -107,9 +106,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     plugins.IMPORTED.clear()
-
-
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture

@@ -16,24 +16,27 @@ class Count(NamedTuple):
 
 
 class Counter(Reasoner):
-    """z ← z + 1000 from z = token; halts by itself when its steps exceed the puzzle's identifier."""
+    """z ← wz + 1000 from z = w·token; halts by itself when its steps exceed its patience."""
 
     shape, dtype = Shape(seq_len=1, vocab_size=2), torch.float32
+    patience: Tensor | float = 1e9
+
+    def __init__(self, weight=1.0):
+        super().__init__()
+        self.weight = weight
 
     def encode(self, batch):
         return Context(torch.stack([batch.inputs[:, :1], batch.identifiers[:, None]], dim=-1).float())  # (B, 1, 2)
 
     def initial_state(self, context):
-        return Count(context.x[:, :, :1].clone())
+        return Count(self.weight * context.x[:, :, :1])
 
     def step(self, state, context):
-        return Count(state.z + 1000)
+        return Count(self.weight * state.z + 1000)
 
     def readout(self, state, context, step=None):
         steps = torch.div(state.z, 1000, rounding_mode="floor").flatten()
         return Readout(torch.zeros(len(steps), 1, 2), steps - self.patience, torch.zeros_like(steps))
-
-    patience: Tensor | float = 1e9
 
 
 class Stream:
@@ -155,23 +158,9 @@ def test_q_learning_compares_halt_with_continue(loops, patience, ahead):
     assert seen.next_readout.q_halt.tolist() == pytest.approx(ahead)
 
 
-class Learned(Counter):
-    """The same with a weight in every step, and in where it starts."""
-
-    def __init__(self):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.ones(()))
-
-    def initial_state(self, context):
-        return Count(self.weight * context.x[:, :, :1])
-
-    def step(self, state, context):
-        return Count(self.weight * state.z + 1000)
-
-
 def test_the_carry_holds_no_gradient():
     """The gradient reaches through this backward's loops, and stops where the supervision step began."""
-    model, stream = Learned(), Stream(2)
+    model, stream = Counter(torch.nn.Parameter(torch.ones(()))), Stream(2)
     config = RolloutConfig(supervision_steps=9, halting="q-learning", halt_exploration_prob=0)
     carry = first_carry(model, stream())
     assert not carry.state.z.requires_grad

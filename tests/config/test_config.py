@@ -23,8 +23,13 @@ READ = {
     "optimizer.schedule.warmup_steps": ("7", 7),
     "seed": ("5", 5),
 }
-
-
+NEEDED = {  # by settings that have no effect without it
+    "rollout.loops.start": 'rollout.loops.random={"law":"uniform","max":4}',
+    "ema.warmup": "ema.decay=0.9",
+    "training.monitor.every": "training.monitor.puzzles=1",
+    "loss.rows": "loss.weights.rh_unstable_x=1",
+    "optimizer.muon_lr": "optimizer.kind=muon",
+}
 LOCAL, GROUPS = (f"model.mixer={mixer} model.positions=none model.puzzle_emb_len=0" for mixer in ("local", "groups"))
 
 
@@ -124,27 +129,12 @@ def test_differences_of_several_configs():
 
 @given(lr=st.floats(1e-12, 1), weight=st.floats(0, 1e9), steps=st.integers(1, 10**9), augment=st.booleans())
 def test_what_is_printed_is_exact(lr, weight, steps, augment):
-    changes = {
-        "optimizer.lr": lr,
-        "loss.weights.lm": weight,
-        "training.steps": steps,
-        "data.augment": augment,
-        "ema.decay": None,
-        "optimizer.betas": (0.5, 0.25),
-    }
+    changes = {"optimizer.lr": lr, "loss.weights.lm": weight, "training.steps": steps, "data.augment": augment}
+    changes |= {"ema.decay": None, "optimizer.betas": (0.5, 0.25)}
     assert override(Config(), split_arguments(as_typed(changes))[1]) == derive(Config(), changes)
 
 
-@pytest.mark.parametrize(
-    ("key", "on"),
-    [
-        ("rollout.loops.start", 'rollout.loops.random={"law":"uniform","max":4}'),
-        ("ema.warmup", "ema.decay=0.9"),
-        ("training.monitor.every", "training.monitor.puzzles=1"),
-        ("loss.rows", "loss.weights.rh_unstable_x=1"),
-        ("optimizer.muon_lr", "optimizer.kind=muon"),
-    ],
-)
+@pytest.mark.parametrize(("key", "on"), NEEDED.items())
 def test_a_setting_without_effect_names_the_setting_that_it_needs(key, on):
     off = override(Config(), pairs("ema.decay=none training.monitor.puzzles=0")).idle
     assert off[key].split(" and ")[0].partition("=")[0] == on.partition("=")[0]

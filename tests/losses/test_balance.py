@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import reference
 import torch
-from conftest import trainer_of
+from conftest import pairs, trainer_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -21,13 +21,18 @@ from reason.settings.schedules import ScheduleConfig
 from reason.training.log import read_metrics
 from reason.training.optim import unscaled_gradient
 
-CPU = torch.device("cpu")
 NAMES = ["lm", "q_halt", "equil_z", "rep_z"]
 THREE = loss_config()(weights={"lm": 1, "q_halt": 0.5, "equil_z": 1, "rep_z": 1e3})
+EIGHT = pairs(
+    "loss.weights.equil_x=1 loss.weights.equil_z=1 loss.weights.rh_unstable_x=10 loss.weights.rh_stable_z=1e4 "
+    "loss.weights.rep_x=1e3 loss.weights.rep_z=1e3 balance.kind=alg-grad-norm model.noise=additive training.steps=4 "
+    "training.log_every=1 optimizer.freeze_embedding_after=0.75 rollout.grad_steps=2 rollout.accum_steps=2 "
+    "rollout.carry=same-batch"
+)
 
 
 def balancer(loss=THREE, **settings):
-    return AlgGradNorm(Config(loss=loss, balance=BalanceConfig(kind="alg-grad-norm", **settings)), CPU)
+    return AlgGradNorm(Config(loss=loss, balance=BalanceConfig(kind="alg-grad-norm", **settings)), torch.device("cpu"))
 
 
 class Toy:
@@ -37,12 +42,9 @@ class Toy:
         self.w = nn.Parameter(torch.ones(len(slopes)))
         self.slopes = slopes
 
-    def terms(self, losses=None):
-        losses = [1.0] * len(self.slopes) if losses is None else losses
-        return {
-            name: slope * (self.w[i] - self.w[i].detach()) + loss
-            for i, (name, slope, loss) in enumerate(zip(NAMES, self.slopes, losses, strict=True))
-        }
+    def terms(self, losses=(1.0,) * 4):
+        parts = zip(NAMES, self.slopes, self.w - self.w.detach(), losses, strict=True)
+        return {name: slope * zero + loss for name, slope, zero, loss in parts}
 
     def gradient(self, loss):
         return unscaled_gradient(loss, [self.w])
@@ -57,7 +59,7 @@ def test_norms_settle(settings, slopes, later, shares, rel):
     """Under α = 1 the term that fell least has the largest r, and in the end the largest G."""
     toy, found = Toy(slopes), balancer(**settings)
     for step in range(300):
-        found.update(step, toy.terms(later if step else None), toy.gradient)
+        found.update(step, toy.terms(later if step else [1.0] * 4), toy.gradient)
     lm, *others = (found.metrics()[f"norm/{name}"] for name in NAMES)
     assert [other / lm for other in others] == pytest.approx(shares, rel=rel)
     assert found.weight.sum().item() == pytest.approx(4, rel=1e-4)
@@ -150,16 +152,9 @@ def test_loss_scaling_changes_no_gradient_and_saves_small_ones():
     torch.testing.assert_close(scaled, torch.full((4,), 1e-9), rtol=2e-2, atol=0)
 
 
-WEIGHTS = {"equil_x": "1", "equil_z": "1", "rh_unstable_x": "10", "rh_stable_z": "1e4", "rep_x": "1e3", "rep_z": "1e3"}
-EIGHT = {f"loss.weights.{name}": weight for name, weight in WEIGHTS.items()}
-EIGHT |= {"balance.kind": "alg-grad-norm", "model.noise": "additive", "training.log_every": "1"}
-
-
 def test_a_training_with_all_eight_terms_and_a_frozen_embedding(tiny, tmp_path):
     """After three quarters of the four steps rep x has no gradient, keeps λ, and training goes on."""
-    changes = EIGHT | {"optimizer.freeze_embedding_after": "0.75", "rollout.grad_steps": "2", "training.steps": "4"}
-    config = override(tiny, changes | {"rollout.accum_steps": "2", "rollout.carry": "same-batch"})
-    trainer = trainer_of(config, tmp_path / "run")
+    trainer = trainer_of(override(tiny, EIGHT), tmp_path / "run")
     embeddings = []
     step = trainer.run_step
     trainer.run_step = lambda: (embeddings.append(trainer.model.tokens.weight.detach().clone()), step())[1]

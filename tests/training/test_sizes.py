@@ -1,13 +1,13 @@
 """Training on sets of several sizes at once, and reading any size with the weights of one."""
 
 import pytest
-from conftest import make_set, output, refusal, trainer_of
+from conftest import NARROW, make_set, output, pairs, refusal, trainer_of
 from test_loop import resumes_to_the_bit
 
 from reason.cli import main
 from reason.config.overrides import override
 
-LOCAL = {"model.mixer": "local", "model.q_from": "mean", "model.puzzle_emb_len": "0", "model.positions": "none"}
+LOCAL = "model.mixer=local model.q_from=mean model.puzzle_emb_len=0 model.positions=none"
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def mazes(tmp_path_factory):
 def config_of(tiny, mazes, **changes):
     two = {"data.directory": f"{mazes[4]},{mazes[5]}", "model.noise": "additive", "loss.weights.equil_z": "0.1"}
     more = {"training.monitor.every": "2"}
-    return override(tiny, LOCAL | two | more | changes)
+    return override(tiny, pairs(LOCAL) | two | more | changes)
 
 
 def test_batches_come_by_size_in_turn_and_each_size_keeps_its_own_carry(tiny, mazes, tmp_path):
@@ -44,9 +44,7 @@ def test_a_resumed_run_is_the_one_that_did_not_stop(stop, changes, tiny, mazes, 
 
 def test_a_run_on_two_sizes_evaluates_and_solves_a_third(mazes, tmp_path):
     run = tmp_path / "run"
-    changes = {"model.hidden_size": "8", "model.num_heads": "1", "model.expansion": "1", "training.steps": "2"}
-    changes["model.open_only"] = "true"
-    words = [f"{key}={value}" for key, value in (LOCAL | changes | {"training.batch_size": "4"}).items()]
+    words = [*NARROW, *LOCAL.split(), "model.open_only=true"]
     assert main(["train", "sudoku-4x4", f"data={mazes[4]},{mazes[5]}", f"run={run}", *words]) == 0
     assert main(["evaluate", str(run), f"data={mazes[7]}", "steps=2"]) == 0
     output(["evaluate", str(run), "steps=2"], f"evaluated on {mazes[4]}; the run was trained on {mazes[5]} as well")

@@ -17,6 +17,8 @@ from reason.rollout import unroll
 from reason.training.checkpoint import checkpoints
 from reason.training.warm_start import moved
 
+LINES = {"row": (0, 0, 1, 1), "column": (0, 1, 0, 1)}
+
 
 @pytest.fixture(scope="module")
 def first(sudoku_4x4, tmp_path_factory):
@@ -49,9 +51,6 @@ def test_what_does_not_fit_is_refused(first, tmp_path, changes, text):
 def test_a_run_that_has_weights_refuses_others(first):
     with pytest.raises(ConfigError, match="init_from=x changes nothing"):
         reason.resume(first[1], init_from="x")
-
-
-LINES = {"row": (0, 0, 1, 1), "column": (0, 1, 0, 1)}
 
 
 def of_groups(groups):
