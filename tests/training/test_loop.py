@@ -71,10 +71,10 @@ def hold_equal(one, other):
     assert untimed(one) == untimed(other)
 
 
-def resumes_to_the_bit(config, folder, steps=3, device="cpu"):
+def resumes_to_the_bit(config, folder, steps=3, device="cpu", begin=trainer_of):
     """A training stopped after so many steps comes to the end of one that was not."""
-    trainer_of(config, folder / "whole", device).train()
-    assert trainer_of(config, folder / "parts", device).train(max_steps=steps).stopped_by == f"--max-steps {steps}"
+    begin(config, folder / "whole", device).train()
+    assert begin(config, folder / "parts", device).train(max_steps=steps).stopped_by == f"--max-steps {steps}"
     assert resumed(config, folder / "parts", device).train().stopped_by is None
     hold_equal(folder / "parts", folder / "whole")
 
@@ -93,7 +93,6 @@ def test_resuming_on_a_gpu_equals_not_stopping(family, tiny, tmp_path):
 
 
 def test_averaged_gradients_are_the_mean_over_supervision_steps(tiny, tmp_path):
-    """N_grad = 3 at frozen weights: each parameter's gradient equals the mean of three single steps'."""
     grads = {}
     for grad_steps in (1, 3):
         trainer = trainer_of(override(tiny, {"rollout.grad_steps": str(grad_steps)}), tmp_path / str(grad_steps))
@@ -157,20 +156,15 @@ def test_ctrl_c_saves_and_names_the_line_that_resumes(tiny, tmp_path):
     assert [path.name == "step-000000" for path in checkpoint.checkpoints(run)] == [True, False]
 
 
-@pytest.fixture
-def settled(tmp_path):
-    """A config and a set that depend on no preset and no generator: the golden curves stand for the training."""
+@pytest.mark.parametrize("family", ["trm-mlp", "trm-attention", "hrm"])
+def test_golden_curve(family, tmp_path, request):
+    """20 steps of a set and settings that depend on no preset, to the bit where torch and processor are the same."""
     tokens = np.arange(24 * 9).reshape(24, 9) ** 2 % 5 + 1
     splits = {"train": Split.of_puzzles(np.where(tokens % 2, tokens, 1), tokens)}
     write_dataset(tmp_path / "set", splits, task={}, vocab_size=6)
     small = pairs("model.mixer=mlp model.positions=none model.puzzle_emb_len=0 model.h_cycles=2 model.l_cycles=2")
-    return override(Config(), TINY | small | {"data.directory": str(tmp_path / "set")})
-
-
-@pytest.mark.parametrize("family", ["trm-mlp", "trm-attention", "hrm"])
-def test_golden_curve(family, settled, tmp_path, request):
-    """20 steps in float32: the recorded losses, to the bit where torch and the processor are the same."""
-    config = override(settled, VARIANTS[family] | {"training.steps": "20", "training.log_every": "1"})
+    few = {"data.directory": str(tmp_path / "set"), "training.steps": "20", "training.log_every": "1"}
+    config = override(Config(), TINY | small | VARIANTS[family] | few)
     trainer_of(config, tmp_path / "run").train()
     losses = [line["loss"] for line in read_metrics(tmp_path / "run")]
     hold_against_golden(family, losses, request.config.getoption("--record-golden"))

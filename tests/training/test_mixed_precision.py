@@ -5,7 +5,7 @@ import torch
 from conftest import trainer_of
 from evaluators import random_batch
 from safetensors.torch import load_file
-from test_loop import VARIANTS, hold_equal, resumed, resumes_to_the_bit
+from test_loop import VARIANTS, resumes_to_the_bit
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from datasets_gen.structure import Structure
@@ -18,6 +18,9 @@ from reason.presets import PRESETS
 from reason.training.log import read_metrics
 from reason.training.precision import dtypes
 
+HALF = {"training.precision": "fp16"}
+EACH = {"training.checkpoint_every": "1"}
+SELDOM = {"training.log_every": "100", "training.checkpoint_every": "2"}
 LINES = {"row": (0, 0, 0, 1, 1, 1, 2, 2, 2), "column": (0, 1, 2) * 3}
 SHAPE = Shape(seq_len=9, vocab_size=5, structure=Structure(grid=(3, 3), groups=LINES, outside=0))
 MODELS = {
@@ -110,23 +113,16 @@ def test_scaled_mixed_training_resumes_to_the_bit(tiny, tmp_path):
     resumes_to_the_bit(config, tmp_path, steps=2)
 
 
-HALF = {"training.precision": "fp16"}
-
-
 def test_scaled_training_resumes_to_the_bit(tiny, tmp_path):
     """With a scale so high that the first steps overflow: skips, halvings and growth are part of the state."""
-    config = override(tiny, HALF | {"training.log_every": "1"})
 
-    def begun(run):
-        trainer = trainer_of(config, tmp_path / run)
+    def begun(*given):
+        trainer = trainer_of(*given)
         trainer.scaling.scaler.set_growth_interval(2)
         trainer.scaling.scaler.load_state_dict(trainer.scaling.scaler.state_dict() | {"scale": 2.0**40})
         return trainer
 
-    begun("whole").train()
-    begun("parts").train(max_steps=3)
-    resumed(config, tmp_path / "parts").train()
-    hold_equal(tmp_path / "parts", tmp_path / "whole")
+    resumes_to_the_bit(override(tiny, HALF | {"training.log_every": "1"}), tmp_path, begin=begun)
     lines = read_metrics(tmp_path / "whole")
     assert lines[0]["skipped_steps"] == 1
     assert lines[0]["gradient_norm"] is None
@@ -149,7 +145,6 @@ def test_a_skipped_step_moves_nothing(tiny, tmp_path):
 
 
 def test_overflow_without_end_stops(tiny, tmp_path, monkeypatch):
-    """Gradients that no scale brings back: the run stops with the step and the last good checkpoint."""
     monkeypatch.setattr("reason.training.precision.STUCK", 2.0**4)
     trainer = trainer_of(override(tiny, HALF | {"training.steps": "500"}), tmp_path / "run")
     trainer.train(max_steps=3)
@@ -182,14 +177,9 @@ def test_auto_takes_what_the_gpu_is_fast_in(capability, bf16, expected, monkeypa
     with pytest.raises(ConfigError, match="type bf16 or fp32"):
         dtypes("fp16", torch.device("mps"))
     if not bf16:
-        with pytest.raises(ConfigError, match="a GPU has no bf16; type fp16"):
-            dtypes("bf16", torch.device("cuda"))
-        with pytest.raises(ConfigError, match="a GPU has no bf16; type amp-fp16"):
-            dtypes("amp-bf16", torch.device("cuda"))
-
-
-EACH = {"training.checkpoint_every": "1"}
-SELDOM = {"training.log_every": "100", "training.checkpoint_every": "2"}
+        for asked, instead in (("bf16", "fp16"), ("amp-bf16", "amp-fp16")):
+            with pytest.raises(ConfigError, match=f"a GPU has no bf16; type {instead}"):
+                dtypes(asked, torch.device("cuda"))
 
 
 @pytest.mark.parametrize(("changes", "broken", "step", "value", "said"), [
@@ -199,7 +189,6 @@ SELDOM = {"training.log_every": "100", "training.checkpoint_every": "2"}
     (EACH, "gradient", 2, "nan", r"the gradient is not finite.* at step 3; last good .*step-000002"),
 ])  # fmt: skip
 def test_what_is_broken_is_never_saved(changes, broken, step, value, said, tiny, tmp_path):
-    """A weight that a step of the optimizer breaks, or its gradient: training ends, and what was saved is finite."""
     trainer = trainer_of(override(tiny, changes), tmp_path / "run")
     move, weight = trainer.optimizers.step, trainer.model.head.weight
 
