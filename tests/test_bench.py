@@ -37,22 +37,8 @@ class ACTLossHead(torch.nn.Sequential):
 """
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    """A folder laid out as the authors' TRM code."""
-    folder = tmp_path / "theirs"
-    (folder / "models/recursive_reasoning").mkdir(parents=True)
-    for file in ("recursive_reasoning/trm.py", "losses.py"):
-        (folder / "models" / file).write_text(THEIRS)
-    return folder
-
-
-def command(*words):
-    return guarded(main, list(words))
-
-
 def bench(*words):
-    assert command(*words, "--json", "bench.json") == 0
+    assert guarded(main, [*words, "--json", "bench.json"]) == 0
     return json.loads(Path("bench.json").read_text())["results"]
 
 
@@ -71,8 +57,12 @@ def test_variants_take_turns(here, capsys):
     assert rows[0]["ratio"] == {"least": 1, "median": 1, "most": 1}
 
 
-def test_the_authors_code_is_timed_where_it_lies(checkout, here, capsys):
+def test_the_authors_code_is_timed_where_it_lies(here, capsys):
     """With this config's sizes; `models` is theirs while it is imported and no longer."""
+    checkout = here / "theirs"
+    (checkout / "models/recursive_reasoning").mkdir(parents=True)
+    for file in ("recursive_reasoning/trm.py", "losses.py"):
+        (checkout / "models" / file).write_text(THEIRS)
     few = ("--rounds", "1", "--steps", "1", "--processor-time", "--original", str(checkout))
     (row,) = bench("sudoku-4x4", *NARROW, "training.precision=fp32", "--training-only", *few)
     sizes = "('hidden_size', 16)", "('mlp_t', True)", "('batch_size', 8)", "('forward_dtype', 'float32')"

@@ -1,6 +1,5 @@
 """examples/one_file.py: the losses of the package's preset, in one file of torch and numpy."""
 
-import importlib
 import re
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 import torch
 from conftest import make_set, trainer_of
 
+from examples import one_file
 from reason.config.overrides import override
 from reason.presets import preset
 from reason.training.checkpoint import checkpoints, load_weights
@@ -18,7 +18,6 @@ from reason.training.log import read_metrics
 PARTS = {
     "cells_in": "mixer.gate_up", "cells_out": "mixer.down", "features_in": "mlp.gate_up", "features_out": "mlp.down",
 }  # fmt: skip
-FILE = Path(__file__).parents[1] / "examples" / "one_file.py"
 
 
 def test_its_first_losses_are_those_of_the_preset(tmp_path, monkeypatch):
@@ -29,16 +28,14 @@ def test_its_first_losses_are_those_of_the_preset(tmp_path, monkeypatch):
     settings |= {"training.batch_size": str(batch), "training.precision": "fp32", "training.compile": "none"}
     config = override(preset("sudoku-6x6").config(), settings | {"training.monitor.every": "none"})
     trainer_of(config, tmp_path / "run").train()
-    monkeypatch.syspath_prepend(FILE.parent)
-    module = importlib.import_module("one_file")
 
-    def numbers(count, size, generator, indices=module.indices):
+    def numbers(count, size, generator, indices=one_file.indices):
         for chosen in indices(count, size, generator):
             torch.rand(2, size, generator=generator)  # the package draws a puzzle of each group here
             yield chosen
 
-    monkeypatch.setattr(module, "indices", numbers)
-    model, losses = module.train(tmp_path / "set", steps, batch, seeds(config.seed))
+    monkeypatch.setattr(one_file, "indices", numbers)
+    model, losses = one_file.train(tmp_path / "set", steps, batch, seeds(config.seed))
     assert losses == pytest.approx([line["loss"] for line in read_metrics(tmp_path / "run")], rel=1e-6)
     averages = load_weights(checkpoints(tmp_path / "run")[-1], "ema")
     for name, average in model.named_parameters():
@@ -46,12 +43,12 @@ def test_its_first_losses_are_those_of_the_preset(tmp_path, monkeypatch):
         own = name if name in averages else f"{name}.weight"  # "f.0.cells_in" is a matrix of the first block
         theirs = averages[f"f_l.blocks.{name[2]}.{PARTS[last]}.weight" if last in PARTS else own]
         torch.testing.assert_close(average.detach(), theirs, rtol=0, atol=1e-6)
-    curve = list(module.accuracy_by_step(model, *module.load(tmp_path / "set", "test"), 3))
+    curve = list(one_file.accuracy_by_step(model, *one_file.load(tmp_path / "set", "test"), 3))
     assert [0 <= exact <= cells <= 1 for exact, cells in curve] == [True] * 3
 
 
 def test_it_is_one_file_of_torch_and_numpy():
-    text = FILE.read_text()
+    text = Path(one_file.__file__).read_text()
     assert len(text.splitlines()) <= 200
     imports = set(re.findall(r"^\s*(?:import|from) (\w+)", text, re.MULTILINE))
     assert imports - sys.stdlib_module_names == {"torch", "numpy"}

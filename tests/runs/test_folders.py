@@ -81,10 +81,13 @@ def test_a_folder_of_other_things_and_a_file(tmp_path):
     write(tmp_path / "empty", a="1")
 
 
-def test_names_are_names():
+def test_names_are_names_and_a_set_that_gives_none_asks_for_one(half, here):
     for name in ("", ".", "..", "../x", "a/b", ".hidden", "a\x1b[0m", "x" * 300):
         with pytest.raises(ConfigError, match="is not a plain folder name"):
             plain_name(name, "name")
+    make_set("sudoku --size 4 --train 0 --test 4 --seed 1", here / ".set")
+    told = ".set-test-T1 is not a plain folder name for this evaluation; type name=NAME"
+    refusal("evaluate half data=.set steps=1", told)
 
 
 def test_commands_keep_what_is_not_theirs(half, here):
@@ -109,9 +112,3 @@ def test_a_model_of_the_package_writes_below_no_run_of_that_name(half, here):
     assert sorted(here.rglob("*")) == before
     assert main(["evaluate", "runs/sudoku-6x6", "steps=1", "name=mine"]) == 0
     refusal("compare sudoku-6x6", "sudoku-6x6 holds no evaluation")
-
-
-def test_a_set_that_gives_no_name_asks_for_one(half, here):
-    make_set("sudoku --size 4 --train 0 --test 4 --seed 1", here / ".set")
-    told = ".set-test-T1 is not a plain folder name for this evaluation; type name=NAME"
-    refusal("evaluate half data=.set steps=1", told)
