@@ -16,6 +16,8 @@ from reason.rollout import StepRecord
 from reason.training.device import own_float32
 
 BRIEF = {"training": {"steps": 4, "batch_size": 16}, "model": {"hidden_size": 32, "num_heads": 2}}
+ROWS = [[1, 0, 0, 0], [0, 0, 2, 0], [0, 0, 0, 0], [0, 0, 0, 4]]
+CELLS = np.zeros((2, 3), int)
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +90,6 @@ def test_trainings_in_threads_are_those_of_one_thread(sudoku_4x4, tmp_path):
             assert all(torch.equal(found[name], value) for name, value in alone.items())
 
 
-ROWS = [[1, 0, 0, 0], [0, 0, 2, 0], [0, 0, 0, 0], [0, 0, 0, 4]]
-
-
 def test_solving_is_what_the_command_prints(run):
     none, text = [[cell or None for cell in row] for row in ROWS], ["1...", "..2.", "....", "...4"]
     for puzzle in (" ".join(text), ROWS, none, np.array(ROWS), text):
@@ -111,10 +110,6 @@ def test_a_set_from_arrays_trains(tmp_path):
         trained.solve("1234")
 
 
-BOARD = "1... .... .... ...."
-CELLS = np.zeros((2, 3), int)
-
-
 def arrays(inputs, labels):
     return reason.Dataset.from_arrays("set", train=(inputs, labels), vocab_size=4)
 
@@ -125,14 +120,11 @@ REFUSED = {  # of a 4×4 model
     "ragged": (lambda run, _: run.steps([[1], [1, 2]], 1), "tokens (B, S) are needed"),
     "fractions": (lambda run, _: run.steps((1.5,) * 16, 1), "whole numbers (B, S) are needed, got float64"),
     "a token": (lambda run, _: run.steps((99,) * 16, 1), "token 99 is outside the model's 0..5"),
-    "no try": (lambda run, _: run.solve(BOARD, restarts=0), "restarts=0: at least 1 is needed"),
+    "no try": (lambda run, _: run.solve(ROWS, restarts=0), "restarts=0: at least 1 is needed"),
     "two shapes": (lambda *_: arrays(CELLS, np.zeros((2, 4), int)), "whole numbers, both (N, S)"),
     "a label": (lambda *_: arrays(CELLS, CELLS - 1), "tokens are 0 or more"),
     "a large token": (lambda *_: arrays(CELLS + 9, CELLS), "token 9 with vocab_size=4; 10 or more is needed"),
-    "another model": (
-        lambda run, _: reason.load(run.directory, model={"hidden_size": 64}),
-        "model.hidden_size cannot c",
-    ),
+    "a width": (lambda run, _: reason.load(run.directory, model={"hidden_size": 64}), "model.hidden_size cannot c"),
     "weights": (lambda run, _: reason.load(run.directory, weights="best"), "evaluation.weights=best: "),
 }
 

@@ -28,8 +28,6 @@ TERMS = {  # of the core; those of extensions have tests of their own
 }
 TERMS["q_continue"] |= {"rollout.halting": "q-learning"}
 BALANCED = {"balance.kind": "alg-grad-norm", "loss.rows": "2"}
-
-
 CYCLES = {"model.h_cycles": "1", "model.l_cycles": "2"}
 
 

@@ -17,6 +17,12 @@ from reason.presets import PRESETS, preset
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+FOLDERS = ("reason", "datasets_gen", "tests", "benchmarks")
+TEXTS = [*DOCUMENTS, *(path for folder in FOLDERS for path in ROOT.glob(f"{folder}/**/*.py"))]
+WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
+PAPERS = "HRM|TRM|CMM|STARS|Ouro|blind spot"
+load_extensions()
+KNOWN = {*CORE, *COMMANDS}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -46,17 +52,11 @@ def test_lists_of_pages_claims_and_files_are_whole():
     assert all((ROOT / "reason" / name).exists() for name in listed)
 
 
-NUMBERED = re.findall(r"^## (\d+)\. ", (ROOT / "docs/math.md").read_text(), re.MULTILINE)
-PAPERS = "HRM|TRM|CMM|STARS|Ouro|blind spot"
-TEXTS = [
-    *DOCUMENTS,
-    *(path for folder in ("reason", "datasets_gen", "tests", "benchmarks") for path in ROOT.glob(f"{folder}/**/*.py")),
-]
-
-
 def test_sections_and_settings_that_are_named_exist():
     """§ is a section of docs/math.md, by its number, or of a paper in the references, by the paper's name."""
-    assert list(map(int, NUMBERED)) == list(range(1, len(NUMBERED) + 1))
+    text = (ROOT / "docs/math.md").read_text()
+    numbered = re.findall(r"^## (\d+)\. ", text, re.MULTILINE)
+    assert list(map(int, numbered)) == list(range(1, len(numbered) + 1))
     listed = (ROOT / "docs/references.md").read_text()
     assert all(f"| {name}" in listed for name in PAPERS.split("|"))
     found = [
@@ -68,8 +68,7 @@ def test_sections_and_settings_that_are_named_exist():
     for path, before, number in found:
         ours = path.name == "math.md" or re.search(r"math\.md\)? $", before)
         of_a_paper = re.search(rf"({PAPERS}) $", before)
-        assert of_a_paper or (ours and number in NUMBERED), f"{path}: §{number} of what?"
-    text = (ROOT / "docs/math.md").read_text()
+        assert of_a_paper or (ours and number in numbered), f"{path}: §{number} of what?"
     sections = "model|rollout|loss|balance|optimizer|ema|training|evaluation"
     known = {*leaves(Config().model_dump()), *(row.key for row in describe_settings()), "model.kind"}
     named = set(re.findall(rf"`((?:{sections})\.[a-z_.]+[a-z_])(?:=[^`]*)?`", text))
@@ -89,10 +88,6 @@ def test_the_python_of_a_page_runs(page, here):
         brief = re.sub(r"(evaluate\(steps=|steps\(\w+\.batch\(\), )\d+", r"\g<1>2", brief)
         brief = re.sub(r'solve\(("[^"]+")\)', r"solve(\1, seconds=1)", brief)
         exec(compile(brief, page, "exec"), names)
-
-
-load_extensions()
-KNOWN = {*CORE, *COMMANDS}
 
 
 def commands(page):
@@ -155,9 +150,6 @@ def test_the_notebook_runs(tmp_path):
     assert kinds.count("image/png") == 2, "the reader's own plots are drawn in the page"
     assert len(list(tmp_path.glob("runs/sudoku-4x4*-1/evaluation/*/report.html"))) == 2
     assert file.stat().st_size < 200_000, "bytes, with its outputs"
-
-
-WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
 
 
 def versions(file):

@@ -19,6 +19,12 @@ from reason.training.log import read_metrics
 
 NARROW = {"model.hidden_size": "16", "model.num_heads": "2", "model.expansion": "1"}
 BRIEF = {"training.batch_size": "2", "training.steps": "2", "training.log_every": "1", "training.compile": "none"}
+OTHERS = [name for home, names in LISTS.items() if home.name != "declared" for name in names]
+RICHEST = {table.preset_name(max(table.rows, key=lambda row: len(row.changes))) for table in TABLES}
+FAST = {n for n, it in PRESETS.items() if (it.row is None or n in RICHEST) and it.shape.seq_len <= 400}
+OF_PAPERS = [name for name, it in PRESETS.items() if it.row is not None or "published" in it.config().data.generate]
+SETS = {PRESETS[name].config().data.directory for name in OF_PAPERS}
+LARGE = 100_000_000  # parameters: larger networks, up to 2.5 billion, are made narrow here
 
 
 def test_presets_survive_json_and_say_where_they_are_from():
@@ -37,11 +43,6 @@ def test_the_list_is_what_the_presets_are():
         lines = ",\n".join(json.dumps(list(filter(None, entry)), ensure_ascii=False) for entry in entries)
         (home / "list.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
     assert listing() == [each for entries in lists.values() for each in entries]
-
-
-OTHERS = [name for home, names in LISTS.items() if home.name != "declared" for name in names]
-RICHEST = {table.preset_name(max(table.rows, key=lambda row: len(row.changes))) for table in TABLES}
-FAST = {n for n, it in PRESETS.items() if (it.row is None or n in RICHEST) and it.shape.seq_len <= 400}
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in OTHERS])
@@ -78,11 +79,6 @@ def _source(config, tmp_path):
         own["model.num_layers"] = str(config.model.num_layers // 2)
     trainer_of(override(config, own), tmp_path / "source").train()
     return tmp_path / "source"
-
-
-OF_PAPERS = [name for name, it in PRESETS.items() if it.row is not None or "published" in it.config().data.generate]
-SETS = {PRESETS[name].config().data.directory for name in OF_PAPERS}
-LARGE = 100_000_000  # parameters: larger networks, up to 2.5 billion, are made narrow here
 
 
 @pytest.mark.slow
