@@ -47,9 +47,14 @@ PUZZLES = {
     "sum_eq 8: 7 8 9 13 15 19 20 21\nsum_eq_1: 28 29\nsum_eq_2: 29 34\nsum_eq 1: 34 35",
 }
 MINES = f"data={Path(__file__).parents[1] / 'examples/puzzles/mines.py'}"  # a kind that no set of training has
-
-
 BARS = "S.........\n..........\n.########.\n..........\n.########.\n..........\n.########.\n.........G"  # as one draws
+FRESH = {
+    "sudoku-6x6": "sudoku --size 6 --train 0 --test 100 --seed 12345",
+    "addition": "addition --digits 3 --min-digits 1 --mixed-digits --zero-pad --no-reverse --blank-answer "
+    "--train 0 --test 100 --seed 12345",
+    "killer": "killer --train 0 --test 100 --seed 12345",
+    "any": "random-walls --train 0 --test 100 --seed 12345 --processes 1",
+}
 
 
 @pytest.mark.parametrize(("name", "puzzle"), [*((name, PUZZLES[name]) for name in NAMES), ("maze", BARS)])
@@ -72,15 +77,6 @@ def test_a_folder_of_a_models_name_hides_it_only_where_it_is_a_run(here):
     refusal("compare maze", "maze holds no evaluation")
     (here / "maze/config.json").write_text("{}")
     assert find_run("maze") == Path("maze")
-
-
-FRESH = {
-    "sudoku-6x6": "sudoku --size 6 --train 0 --test 100 --seed 12345",
-    "addition": "addition --digits 3 --min-digits 1 --mixed-digits --zero-pad --no-reverse --blank-answer "
-    "--train 0 --test 100 --seed 12345",
-    "killer": "killer --train 0 --test 100 --seed 12345",
-    "any": "random-walls --train 0 --test 100 --seed 12345 --processes 1",
-}
 
 
 @pytest.mark.slow

@@ -27,26 +27,6 @@ ROWS = np.array(
         [[1, 3, 3, -1, -1], [0, -1, 2, 1, -1], [0, -1, 3, 0, -1]],
     ]
 )
-
-
-def written(directory, rows=ROWS, structure=STRUCTURE):
-    inputs = np.array([[1, 2, 1, 3], [1, 1, 4, 2]])
-    labels = np.array([[2, 2, 4, 3], [3, 2, 4, 2]])
-    split = Split.of_puzzles(inputs, labels, relations=rows)
-    write_dataset(
-        directory, dict.fromkeys(("train", "validation", "test"), split), task={}, vocab_size=5, structure=structure
-    )
-    return directory
-
-
-def test_instances_are_sorted_by_relation_and_cut_to_their_width(tmp_path):
-    data = PuzzleData(written(tmp_path / "set"), "train")
-    less, sums = data.take(torch.tensor([1, 0])).relations
-    assert less.tolist() == [[[2, 1], [3, 0]], [[0, 1], [-1, -1]]]
-    assert sums.tolist() == [[[3, 3, -1, -1]], [[7, 1, 2, 3]]]
-    assert PuzzleData(written(tmp_path / "other", ROWS[::-1]), "train").fingerprint != data.fingerprint
-
-
 FAULTS = {  # what stands at an index of ROWS
     (0, 1, 0): 2,  # no such relation
     (0, 1, 3): 4,  # no such cell
@@ -57,6 +37,22 @@ FAULTS = {  # what stands at an index of ROWS
     (0, 0, 1): 0,  # a number of a relation without
     (0, 2, 2): 0,  # a cell of none
 }
+
+
+def written(directory, rows=ROWS, structure=STRUCTURE):
+    inputs = np.array([[1, 2, 1, 3], [1, 1, 4, 2]])
+    labels = np.array([[2, 2, 4, 3], [3, 2, 4, 2]])
+    splits = dict.fromkeys(("train", "validation", "test"), Split.of_puzzles(inputs, labels, relations=rows))
+    write_dataset(directory, splits, task={}, vocab_size=5, structure=structure)
+    return directory
+
+
+def test_instances_are_sorted_by_relation_and_cut_to_their_width(tmp_path):
+    data = PuzzleData(written(tmp_path / "set"), "train")
+    less, sums = data.take(torch.tensor([1, 0])).relations
+    assert less.tolist() == [[[2, 1], [3, 0]], [[0, 1], [-1, -1]]]
+    assert sums.tolist() == [[[3, 3, -1, -1]], [[7, 1, 2, 3]]]
+    assert PuzzleData(written(tmp_path / "other", ROWS[::-1]), "train").fingerprint != data.fingerprint
 
 
 def test_instances_that_the_structure_does_not_allow_are_named(tmp_path):
@@ -89,6 +85,10 @@ TINY = (
     "training.checkpoint_every=4 training.monitor.every=4 training.compile=none training.precision=fp32"
 )
 TERMS = "model.noise=additive loss.weights.equil_z=1 loss.weights.rh_stable_z=1 loss.weights.rep_x=1"
+SHORT = (
+    "model.hidden_size=16 training.steps=4 training.batch_size=4 training.monitor.every=2 training.compile=none "
+    "optimizer.schedule.warmup_steps=1 rollout.supervision_steps=2"
+)
 
 
 def test_training_on_relations_resumes_to_the_bit_and_is_evaluated(here):
@@ -114,12 +114,6 @@ def test_puzzles_without_a_symmetry_are_solved_with_decimation_after_a_training_
     every.clear()
     output("solve run typed.txt steps=2 --restarts 1 studies=decimation=none", status=None)
     assert not every
-
-
-SHORT = (
-    "model.hidden_size=16 training.steps=4 training.batch_size=4 training.monitor.every=2 training.compile=none "
-    "optimizer.schedule.warmup_steps=1 rollout.supervision_steps=2"
-)
 
 
 def test_the_larger_logit_is_that_of_the_token():

@@ -28,6 +28,10 @@ BESIDE = {  # clues beside cells, or a grid without its frame
     "arc", "binary", "colouring", "futoshiki", "hitori", "kakuro", "killer", "light-up", "nonogram", "pairs",
     "random-binary", "random-mixed", "random-values", "random-walls", "slitherlink", "sudoku-jigsaw",
 }  # fmt: skip
+STRANGE = "0123456789.#SGo|+-=<>^v:,'_?*§ABabQR \t\n\u00a0\u2028é٣😀"
+KINDS = ["insert", "delete", "replace", "repeat", "repeat word", "repeat line", "drop line", "swap lines", "pad line"]
+PLACES, CHARACTERS = st.integers(0, 9999), st.sampled_from(STRANGE)
+CHANGES = st.lists(st.tuples(st.sampled_from(KINDS), PLACES, PLACES, CHARACTERS), max_size=3)
 READER = """
 require("readline").createInterface({ input: process.stdin }).on("line", (line) => {
   const { family, model, text } = JSON.parse(line), { read, write, objection } = FAMILIES[family];
@@ -108,12 +112,6 @@ def imported(puzzle: Puzzle, text: str, file: Path) -> Any:
     except DatasetError:
         return None
     return table.puzzle, table.split.inputs[0].tolist(), []
-
-
-STRANGE = "0123456789.#SGo|+-=<>^v:,'_?*§ABabQR \t\n\u00a0\u2028é٣😀"
-KINDS = ["insert", "delete", "replace", "repeat", "repeat word", "repeat line", "drop line", "swap lines", "pad line"]
-PLACES, CHARACTERS = st.integers(0, 9999), st.sampled_from(STRANGE)
-CHANGES = st.lists(st.tuples(st.sampled_from(KINDS), PLACES, PLACES, CHARACTERS), max_size=3)
 
 
 def changed(text: str, changes: list[tuple[str, int, int, str]]) -> str:

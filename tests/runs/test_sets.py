@@ -22,6 +22,7 @@ from reason.presets import preset
 from reason.runs.sets import require_set, with_published
 
 FIXTURES = Path(__file__).parents[1] / "datasets_gen/fixtures"
+EMBEDDED = ["model.mixer=attention", "model.positions=rotary", "model.num_heads=2", "model.puzzle_emb_len=1"]
 
 
 def sampler_of(config, run, **changes):
@@ -92,9 +93,6 @@ def test_options_of_a_generator_are_settings():
     ]
     with pytest.raises(ConfigError, match=r"data\.generate=sudoku --size 4: input should be a valid dictionary"):
         validated(Config().model_dump() | {"data": {"generate": "sudoku --size 4"}})
-
-
-EMBEDDED = ["model.mixer=attention", "model.positions=rotary", "model.num_heads=2", "model.puzzle_emb_len=1"]
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from reason.training.log import Meters, read_metrics
 from reason.training.monitor import Validation
 from reason.training.world import World
 
+CPU = torch.device("cpu")
+
 
 def step(answers, labels, halted, active, m):
     """A supervision step whose rows say `answers`."""
@@ -34,7 +36,7 @@ def test_accuracy_is_that_of_rows_that_have_just_halted():
     """Row by row: halted and right, halted and half right, right but not halted, halted before this step."""
     labels = [[1, 2], [1, 2], [3, 3], [1, 1]]
     answers = [[1, 2], [1, 3], [3, 3], [1, 1]]
-    meters, weights = Meters(torch.device("cpu"), World()), {"lm": 1.0, "q_halt": 0.5}
+    meters, weights = Meters(CPU, World()), {"lm": 1.0, "q_halt": 0.5}
     seen = step(answers, labels, [True, True, False, True], [True, True, True, False], [3, 5, 7, 9])
     meters.add(*seen, {"lm": torch.tensor(2.0), "q_halt": torch.tensor(4.0)}, weights)
     meters.add(*step([[0, 1]], [[IGNORE, 1]], [True], [True], [1]), {"lm": torch.tensor(1.0)}, weights)
@@ -67,9 +69,6 @@ def test_lines_that_are_none_are_left_out(tmp_path):
     (tmp_path / "metrics.jsonl").write_bytes(b"\n".join([*bad, *good, b'{"step": 4, "lo']))
     assert [line["step"] for line in read_metrics(tmp_path)] == [1, 3]
     assert training_curve(tmp_path) == {"loss": [[1, 2.0]]}
-
-
-CPU = torch.device("cpu")
 
 
 def test_a_reading_is_the_accuracy_of_the_averages_at_the_last_step(watched, tmp_path):
