@@ -6,10 +6,11 @@ import reference
 import torch
 
 from reason.models.states import normal_like
-from reason.nn.attention import attend
+from reason.nn.attention import Attention, attend
 from reason.nn.linear import truncated_normal_
-from reason.nn.mlp import inner_width, tanh
+from reason.nn.mlp import SwiGLU, inner_width, tanh
 from reason.nn.norms import rms_norm
+from reason.nn.rope import rotary_table
 
 
 def test_truncated_draws_keep_their_deviation_and_none_depends_on_the_order_in_memory():
@@ -42,8 +43,33 @@ def test_compiled_tanh(dtype, atol):
     torch.testing.assert_close(gradient, 1 - torch.tanh(x.double()).square(), atol=atol, rtol=0, check_dtype=False)
 
 
+@pytest.mark.parametrize("rotary", [True, False])
+def test_attention(rotary):
+    layer = Attention(8, num_heads=2).double()
+    x = torch.randn(2, 5, 8, dtype=torch.float64)
+    got = layer(x, rotary_table(5, 4).double() if rotary else None).detach().numpy()
+    w = {f"a.{name}": value.detach().numpy() for name, value in layer.state_dict().items()}
+    turn = reference.rotate if rotary else reference.unturned
+    for row in range(2):
+        np.testing.assert_allclose(got[row], reference.attention(x[row].numpy(), w, "a", 2, turn=turn), atol=1e-6)
+
+
 def test_both_forms_of_attention_agree():
     """bfloat16 on a CPU takes another road than float32; the two differ by rounding alone."""
     q, k, v = (torch.randn(2, 3, 7, 8).bfloat16() for _ in range(3))
     exact = attend(q.float(), k.float(), v.float())
     torch.testing.assert_close(attend(q, k, v).float(), exact, atol=2e-2, rtol=2e-2)
+
+
+@pytest.mark.parametrize("activation", ["silu", "tanh"])
+def test_swiglu_over_either_axis(activation):
+    layer = SwiGLU(6, 256, activation).double()
+    x = torch.randn(6, 3, 6, dtype=torch.float64)
+    act = reference.silu if activation == "silu" else np.tanh
+    w = layer.gate_up.weight.detach().numpy(), layer.down.weight.detach().numpy()
+    for row in range(6):
+        np.testing.assert_allclose(layer(x)[row].detach().numpy(), reference.swiglu(x[row].numpy(), *w, act))
+    over_cells = layer.over_sequence(x)  # (S, B, D): cell s of row b
+    for row in range(3):
+        expected = reference.swiglu(x[:, row].numpy().T, *w, act).T
+        np.testing.assert_allclose(over_cells[:, row].detach().numpy(), expected)
