@@ -27,25 +27,21 @@ def board_of(text):
 
 def singles(candidates, units):
     """Candidates {cell: set} after naked and hidden singles; None: a contradiction."""
-    candidates, changed = {cell: set(some) for cell, some in candidates.items()}, True
-    while changed:
-        changed = False
+    candidates, before = {cell: set(some) for cell, some in candidates.items()}, None
+    while candidates != before:
+        before = {cell: set(some) for cell, some in candidates.items()}
         for unit in units:
             for cell in unit:
-                if len(candidates[cell]) == 1:
-                    for other in unit:
-                        if other != cell and candidates[cell] <= candidates[other]:
-                            candidates[other] -= candidates[cell]
-                            changed = True
+                for other in unit if len(candidates[cell]) == 1 else ():
+                    candidates[other] -= candidates[cell] if other != cell else set()
             for digit in range(1, len(unit) + 1):
                 places = [cell for cell in unit if digit in candidates[cell]]
-                if not places:
-                    return None
-                if len(places) == 1 and len(candidates[places[0]]) > 1:
+                if len(places) == 1:
                     candidates[places[0]] = {digit}
-                    changed = True
-            if not all(candidates[cell] for cell in unit):
-                return None
+                elif not places:
+                    return None
+        if not all(candidates.values()):
+            return None
     return candidates
 
 
@@ -53,17 +49,12 @@ def exhausted(candidates, units, level):
     """Candidates after trial and error of a level; None: a contradiction."""
     if level == 0:
         return singles(candidates, units)
-    candidates, changed = exhausted(candidates, units, level - 1), True
-    while candidates is not None and changed:
-        changed = False
-        for cell, some in list(candidates.items()):
-            for digit in sorted(some) if len(some) > 1 else ():
-                if exhausted(candidates | {cell: {digit}}, units, level - 1) is None:
-                    candidates = exhausted(candidates | {cell: some - {digit}}, units, level - 1)
-                    changed = True
-                    break
-            if changed:
-                break
+    candidates, before = exhausted(candidates, units, level - 1), None
+    while candidates not in (None, before):
+        before = candidates
+        for cell, digit in [(cell, digit) for cell, some in before.items() for digit in some if len(some) > 1]:
+            if candidates and exhausted(candidates | {cell: {digit}}, units, level - 1) is None:
+                candidates = exhausted(candidates | {cell: candidates[cell] - {digit}}, units, level - 1)
     return candidates
 
 
