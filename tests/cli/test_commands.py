@@ -24,6 +24,8 @@ from reason.settings.base import Mark
 from reason.training.checkpoint import checkpoints
 
 ROOT = Path(__file__).parents[2]
+SETTINGS = describe_settings()
+KEYS = {row.key for row in SETTINGS}
 
 
 def test_generate_train_evaluate(sudoku_4x4, here):
@@ -142,10 +144,6 @@ def test_commands_that_are_printed_can_be_typed(sudoku_4x4, here):
     words = printed("resume with: python train.py", output(["pack", run, "a b.tar.gz"]))
     assert words == ["run=a b.tar.gz", "--resume"]
     refusal(["generate", "show", "my sets/a"], "--output-dir 'my sets/a'`")
-
-
-SETTINGS = describe_settings()
-KEYS = {row.key for row in SETTINGS}
 
 
 @pytest.mark.parametrize("command", PAGES)

@@ -14,10 +14,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from conftest import one_line, output, refusal
+from conftest import NARROW, make_set, one_line, output, refusal
 from PIL import Image, ImageColor
 
-from datasets_gen.__main__ import main as generate
 from datasets_gen.maze import Maze
 from datasets_gen.pictures import EDGE, board_picture
 from datasets_gen.pictures import WRONG as RED
@@ -31,24 +30,20 @@ from reason.models.base import Readout
 from reason.report.drawing import board
 from reason.settings.base import Mark
 
-NARROW = [
-    "model.hidden_size=16", "training.steps=2", "training.batch_size=8", "training.log_every=2", "model.h_cycles=1",
-]  # fmt: skip
-SUMS = "addition --digits 2 --train 20 --test 5"
 SETS = {
     "sudoku": ("sudoku --size 4 --train 20 --test 5", "sudoku-4x4", "1... .... .... ...2"),
     "maze": ("maze --size 4 --min-path 4 --train 20 --test 5", "maze-10x10", "S...\n.##.\n...#\n##.G\n"),
-    "sum": (f"{SUMS} --blank-answer", "addition-3", "12+34"),
+    "sum": ("addition --digits 2 --train 20 --test 5 --blank-answer", "addition-3", "12+34"),
 }
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A run of every kind, trained for two steps: which answers they give does not matter here."""
+    """A run of every kind, trained for a few steps: which answers they give does not matter here."""
     here = tmp_path_factory.mktemp("solve")
     for name, (words, preset, _) in SETS.items():
-        assert generate([*words.split(), "--output-dir", str(here / f"{name} set")]) == 0
-        assert main(["train", preset, f"data={here / f'{name} set'}", f"run={here / name}", *NARROW]) == 0
+        data = make_set(words, here / f"{name} set")
+        assert main(["train", preset, f"data={data}", f"run={here / name}", *NARROW, "model.h_cycles=1"]) == 0
     return here
 
 
@@ -76,26 +71,31 @@ def test_every_kind_of_puzzle(name, runs, tmp_path, capsys):
     assert (told["mistake"] is None) == (status == 0)
     assert told["answer"] == told["steps"][-1]["answer"]
     assert told["steps"][0]["halting"] is not None
-    assert shown
     main(["solve", str(runs / name), shown[1], "steps=1", "--restarts", "1", "--json"])  # what is printed can be typed
     assert json.loads(capsys.readouterr().out)["question"] == told["question"]
 
 
-@pytest.fixture
-def third(monkeypatch):
-    """Restarts of which the third and the fifth are right."""
-    right = Sudoku(4).parse("1234 3412 2143 4321")
-    wrong, number = np.where(np.arange(16) == 3, right[2], right), itertools.count(1)
+FOUR = "1... .... .... ...."
+RIGHT = Sudoku(4).parse("1234 3412 2143 4321")
+FALSE = np.where(np.arange(16) == 3, RIGHT[2], RIGHT)
+
+
+def answering(monkeypatch, right):
+    """Let restarts of these numbers be right, and no others; the sizes of their batches."""
+    batches, number = [], itertools.count(1)
 
     def found(model, batch, *others, **more):
-        return [StepAnswers(np.stack([right if next(number) in (3, 5) else wrong]), None) for _ in batch.inputs]
+        batches.append(len(batch.inputs))
+        return [StepAnswers(np.stack([RIGHT if next(number) in right else FALSE]), None) for _ in batch.inputs]
 
     monkeypatch.setattr("reason.solve.answers_by_step", found)
+    return batches
 
 
 @pytest.mark.parametrize(("restarts", "right", "made"), [(1, 1, 1), (2, 1, 2), (3, 3, 3), (8, 3, 3)])
-def test_restarts_end_with_the_first_that_is_right(restarts, right, made, third, runs):
-    words = ["solve", str(runs / "sudoku"), "1... .... .... ....", "--restarts", str(restarts), "--json"]
+def test_restarts_end_with_the_first_that_is_right(restarts, right, made, runs, monkeypatch):
+    answering(monkeypatch, {3, 5})
+    words = ["solve", str(runs / "sudoku"), FOUR, "--restarts", str(restarts), "--json"]
     told = json.loads(output(words, status=None))
     assert (told["restart"], told["restarts"]) == (right, made)
     assert told["rules_hold"] is (right == 3)
@@ -104,18 +104,12 @@ def test_restarts_end_with_the_first_that_is_right(restarts, right, made, third,
 
 def test_restarts_go_on_while_there_is_time(monkeypatch, runs):
     """In batches that grow to a fixed size, so that their draws depend on no clock."""
-    wrong, batches, now = Sudoku(4).parse("1234 3412 2143 4322"), [], itertools.count()
-
-    def found(model, batch, *others, **more):
-        batches.append(len(batch.inputs))
-        return [StepAnswers(np.stack([wrong]), None) for _ in batch.inputs]
-
-    monkeypatch.setattr("reason.solve.answers_by_step", found)
+    batches, now = answering(monkeypatch, {}), itertools.count()
     monkeypatch.setattr("reason.solve.time.monotonic", lambda: next(now))
     said = "not solved in 256 restarts", "an exact solver finds one solution:\n1234\n3412\n2143\n4321"
     output(["solve", str(runs / "sudoku"), "1234 3412 2143 432.", "--seconds", "8"], *said, status=None)
     assert batches == [1, 7, 8, 16, 32, 64, 64, 64]
-    several = ["solve", str(runs / "sudoku"), "1... .... .... ....", "--seconds", "0"]
+    several = ["solve", str(runs / "sudoku"), FOUR, "--seconds", "0"]
     output(several, "the puzzle has several solutions; the model was trained on puzzles with one", status=None)
     batches.clear()
     assert json.loads(output([*several, "--json"], status=None))["exact"]["solutions"] == 2
@@ -138,7 +132,8 @@ def test_restarts_end_after_the_step_at_which_the_time_is_over(monkeypatch, runs
     assert taken == [(1, 9), (7, 3)]
 
 
-def test_a_file_of_puzzles(third, runs, tmp_path, capsys):
+def test_a_file_of_puzzles(monkeypatch, runs, tmp_path, capsys):
+    answering(monkeypatch, {3, 5})
     puzzles, out = tmp_path / "puzzles.csv", tmp_path / "out.csv"
     puzzles.write_text("source,question\na,1...............\na,11..............\na,12..............\n")
     words = ["solve", str(runs / "sudoku"), str(puzzles), "--output", str(out), "--restarts", "3"]
@@ -159,12 +154,11 @@ def test_a_file_of_puzzles(third, runs, tmp_path, capsys):
     with out.open(newline="") as file:
         assert [row["question"] for row in csv.DictReader(file)] == ["12..\n....\n....\n...."]
     other = ["--output", str(tmp_path / "other.csv")]
-    stray = 'question\n"1..............."2\n'
-    for text, told in (
-        ("\n", "holds no puzzle"),
-        (stray, "line 2: not CSV"),
-        ("id,name\n1,2\n", "no column `question`; its columns are id, name"),
-    ):
+    for text, told in {
+        "\n": "holds no puzzle",
+        'question\n"1..............."2\n': "line 2: not CSV",
+        "id,name\n1,2\n": "no column `question`; its columns are id, name",
+    }.items():
         puzzles.write_text(text)
         refusal([*words[:3], *other], told)
     refusal([*words[:2], "none.txt", *other], "none.txt is none")
@@ -209,8 +203,9 @@ def test_malformed_puzzles(name, puzzle, words, runs):
     one_line(["solve", *arguments], words)
 
 
-def test_settings_that_a_solution_does_not_read_are_named(runs, third):
-    words = ["solve", str(runs / "sudoku"), "1... .... .... ....", "--seconds", "0", "steps=2"]
+def test_settings_that_a_solution_does_not_read_are_named(runs, monkeypatch):
+    answering(monkeypatch, {})
+    words = ["solve", str(runs / "sudoku"), FOUR, "--seconds", "0", "steps=2"]
     (line,) = refusal([*words, "evaluation.limit=3", "evaluation.weights=raw"]).splitlines()
     said = "evaluation.limit=3 changes nothing in this answer: reason solve only uses evaluation.steps, "
     assert line.startswith(said)
@@ -223,7 +218,7 @@ def test_settings_that_a_solution_does_not_read_are_named(runs, third):
 def test_clues_that_are_not_kept_are_marked():
     """In the terminal, with and without colour, and in the picture of a GIF or PNG: one line across that cell alone."""
     puzzle = Sudoku(4)
-    question, answer = puzzle.parse("1... .... .... ...."), puzzle.parse("2134 3412 2143 4321")
+    question, answer = puzzle.parse(FOUR), puzzle.parse("2134 3412 2143 4321")
     text = board(puzzle, answer, question, np.zeros(16, bool))
     assert text.plain.splitlines()[0] == "2!1 | 3 4 "
     assert text.plain.count("!") == 1
@@ -236,15 +231,13 @@ def test_clues_that_are_not_kept_are_marked():
 
 @pytest.mark.parametrize(("steps", "last"), [("wrw", 2), ("rww", 1), ("wwr", 3)])
 def test_the_first_step_whose_answer_keeps_the_rules_is_the_last(steps, last, runs, monkeypatch):
-    right = torch.from_numpy(Sudoku(4).parse("1234 3412 2143 4321")).long()
-    answers = {"r": right, "w": torch.where(torch.arange(16) == 3, right[2], right)}
-
     def unrolled(*_, **__):
         for step in steps:
-            yield SimpleNamespace(answer=answers[step][None], readout=Readout(torch.zeros(1, 16, 6)))
+            answer = torch.from_numpy({"r": RIGHT, "w": FALSE}[step]).long()[None]
+            yield SimpleNamespace(answer=answer, readout=Readout(torch.zeros(1, 16, 6)))
 
     monkeypatch.setattr("reason.solve.unroll", unrolled)
-    output(["solve", str(runs / "sudoku"), "1... .... .... ...."], f"solved: the rules hold at step {last}\n")
+    output(["solve", str(runs / "sudoku"), FOUR], f"solved: the rules hold at step {last}\n")
 
 
 def test_compare(runs, tmp_path, capsys, monkeypatch):
@@ -287,10 +280,7 @@ def test_nothing_heavy_is_imported():
     assert "the rules hold" in done.stdout
 
 
-SIX = "1..4.. ..2... .6.... ...5.. 4....1 ....3."
-
-
 def test_a_puzzle_on_the_input_is_read_as_one_in_a_file(monkeypatch):
-    lines = ("\ufeff" + SIX.replace(" ", "\r\n")).encode()
+    lines = "\ufeff1..4..\r\n..2...\r\n.6....\r\n...5..\r\n4....1\r\n....3.".encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines), encoding="ascii"))
     output("solve sudoku-6x6 -", "the rules hold")

@@ -14,7 +14,7 @@ from reason.config.overrides import read_config
 from reason.errors import Diverged
 from reason.runs.directory import locked
 from reason.training import checkpoint
-from reason.training.checkpoint import FILES, MANIFEST, checkpoints, readable, seal
+from reason.training.checkpoint import FILES, MANIFEST, checkpoints, readable
 from reason.training.log import read_metrics
 from reason.training.state import save
 
@@ -23,8 +23,8 @@ RESUME = ["train", "run=half", "--resume"]
 
 def test_settings_of_a_missing_extension_are_read_where_they_are_off(half):
     whole = read_config(half / "config.json")
-    for key, value in (("rollout.loops.random", {}), ("loss.weights.gone", 0.0)):
-        entry("config.json", f"config.{key}", value)(half)
+    entry("config.json", "config.rollout.loops.random", {})(half)
+    entry("config.json", "config.loss.weights.gone", 0.0)(half)
     assert read_config(half / "config.json") == whole
 
 
@@ -76,17 +76,12 @@ def test_a_run_that_another_process_trains_or_that_lost_its_checkpoints_is_left_
     assert snapshot(half) == before
 
 
-def flipped(file, at):
-    return lambda folder: flip(folder / file, int(at * 8 * (folder / file).stat().st_size))
-
-
-def sealed(damage):
-    """Damage that the manifest agrees with."""
-    return lambda folder: (damage(folder), seal(folder))
+def flipped(file):
+    return lambda folder: flip(folder / file, 5 * (folder / file).stat().st_size)
 
 
 DAMAGES = {  # of the newest checkpoint
-    **{f"a bit of {file}": (flipped(file, 0.6), "") for file in (*FILES, MANIFEST)},
+    **{f"a bit of {file}": (flipped(file), "") for file in (*FILES, MANIFEST)},
     "no manifest": (gone(MANIFEST), "manifest.json is missing"),
     "an average too many": (
         lambda folder: change_json(folder / MANIFEST, lambda sums: sums.pop("ema.safetensors")),
@@ -96,7 +91,7 @@ DAMAGES = {  # of the newest checkpoint
     "a folder": (lambda folder: (gone(MANIFEST)(folder), (folder / MANIFEST).mkdir()), "Is a directory"),
     "renamed": (lambda folder: folder.rename(folder.with_name("step-000009")), "its state is of step 2"),
     "of another step": (entry("state.json", "step", 1), "its state is of step 1"),
-    "a state of nothing": (sealed(content("state.json", "{}")), "holds no state"),
+    "a state of nothing": (lambda folder: change_json(folder / "state.json", dict.clear), "holds no state"),
 }
 
 
@@ -125,7 +120,6 @@ def test_what_is_lost_is_trained_again_to_the_same_bits(half, here, capsys):
 def test_averages_and_moments_that_are_not_finite_are_not_saved(part, tiny, tmp_path):
     trainer = trainer_of(tiny, tmp_path / "run")
     trainer.optimizer_step()
-    assert trainer.ema is not None
     average, moment = trainer.ema.state_dict()["head.weight"], trainer.optimizers.state_dict()[0]["exp_avg"]
     (average if part == "average of" else moment).flatten()[-1] = float("nan")
     with pytest.raises(Diverged, match=f"{part} .* is not finite at step 1"):
