@@ -136,19 +136,15 @@ class Part(World):
 
 
 def test_two_processes_keep_what_one_does(trained):
-    """Each its portion, none twice: joined, the columns of one process; sums over batches add up to its sums."""
     whole = replace(evaluator_of(*trained, 3, 2), likelihood="stablemax")
     assert {"exact", "valid", "q", "loss"} <= parts_join(whole)
 
 
 def parts_join(whole):
-    """Whether two processes keep what one does; the names of the columns."""
+    """Each its portion, none twice: joined, the columns of one process, whose names are returned; sums add up."""
+    evaluators = (replace(whole, world=world) for world in (World(), Part(0, 2), Part(1, 2)))
     with torch.no_grad():
-        seen = [
-            replace(whole, world=world).observe(consumers_of(replace(whole, world=world)))[0]
-            for world in (World(), Part(0, 2), Part(1, 2))
-        ]
-    one, *parts = seen
+        one, *parts = (each.observe(consumers_of(each))[0] for each in evaluators)
     for name, values in one.items():
         joined = np.concatenate([part[name] for part in parts], axis=-1)
         if "/" in name or name == "caches":
