@@ -41,10 +41,8 @@ def test_one_pass_equals_a_loop_over_puzzles(trained):
                 cell[m] += sum(right) / len(right) / len(data)
                 halted[m] += float(out.q_halt[0] > 0) / len(data)
                 loss[m] += torch.nn.functional.cross_entropy(out.logits[0], batch.labels[0]).item() / len(data)
-    assert got["exact_by_step"] == pytest.approx(exact)
-    assert got["cell_by_step"] == pytest.approx(cell)
-    assert got["halted_by_step"] == pytest.approx(halted)
-    assert got["loss_by_step"] == pytest.approx(loss)
+    for name, values in {"exact": exact, "cell": cell, "halted": halted, "loss": loss}.items():
+        assert got[f"{name}_by_step"] == pytest.approx(values), name
     assert (got["puzzles"], got["unscored"]) == (len(data), 0)
     assert got["cell_by_step"][0] > 0
 
@@ -78,16 +76,12 @@ def test_one_pass_whoever_looks_on(trained, monkeypatch):
     evaluate(evaluator, consumers)
     assert sum(rows) == 4 * len(data)
     assert not any(consumer.cost for consumer in consumers)
-
-    class Mine(Consumer):
-        observe = lambda self, record: {"exact": np.zeros(1)}  # noqa: E731
-
+    mine = type("Mine", (Consumer,), {"observe": lambda self, record: {"exact": np.zeros(1)}})
     with pytest.raises(ConfigError, match=r"Mine and .*Accuracy return a column exact; give one another name"):
-        evaluate(evaluator, [*consumers, Mine(evaluator)])
+        evaluate(evaluator, [*consumers, mine(evaluator)])
 
 
 def test_rules_are_asked_again_where_one_cell_changed(sudoku_4x4):
-    """Answers that differ in a cell from step to step, against the rules asked of each one."""
     data = PuzzleData(sudoku_4x4, "test")
     evaluator = evaluator_of(None, data, 6, 50)
     rules, batch = Rules(evaluator), data.take(torch.arange(len(data)))
@@ -190,8 +184,8 @@ def test_the_head_is_read_where_a_loss_trains_it():
     assert halt_signal(both, None) is exact_logit(both, None) is None
 
 
-def columns(model, data, batch_size, **settings):
-    evaluator = evaluator_of(model, data, 3, batch_size, **settings)
+def columns(model, data, batch_size, steps=3, **settings):
+    evaluator = evaluator_of(model, data, steps, batch_size, **settings)
     with torch.no_grad(), evaluator.own_randomness():
         return evaluator.observe(consumers_of(evaluator))[0]
 

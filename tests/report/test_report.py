@@ -215,11 +215,12 @@ def test_a_png_holds_all_charts_of_a_plot_and_no_text_is_mathematics(tmp_path):
         assert picture.size == (round(2 * 4.6 * 150), round(2 * 3.2 * 150))
 
 
-def test_a_curve_of_many_runs_has_a_label_for_each(whole, axes):
+def test_curves_of_many_runs_have_labels_and_differ_in_more_than_colour(whole, axes):
     curves, _ = compared_charts([whole | {"run": f"r{i}"} for i in range(30)])
     curves.draw(axes)
     assert lines(axes).keys() == {letter(i) for i in range(30)}
     assert [letter(i) for i in (0, 25, 26, 27, 52)] == ["A", "Z", "AA", "AB", "BA"]
+    assert len({(line["marker"], line["linestyle"]) for line in map(styled, range(32))}) == 32
 
 
 def luminance(colour):
@@ -237,10 +238,6 @@ def test_text_is_readable(scheme):
     for name, under in [*itertools.product(written, ("--paper", "--card")), *marked]:
         low, high = sorted(map(luminance, (scheme[name], scheme[under])))
         assert (high + 0.05) / (low + 0.05) >= 4.5, (name, under)
-
-
-def test_lines_differ_in_more_than_colour():
-    assert len({(line["marker"], line["linestyle"]) for line in map(styled, range(32))}) == 32
 
 
 @pytest.mark.browser
