@@ -20,20 +20,14 @@ from reason.evaluation.suite import consumers_of, sections_of
 from reason.extensions.studies import dynamics
 from reason.models import FAMILIES
 
+ALL = "policies,restarts=3,probes"
 
-@pytest.fixture(scope="module", autouse=True)
-def few():
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch):
     """Spectra take most of the time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dynamics, "PROBED", 2)
-        patch.setattr(dynamics, "SPECTRA", 1)
-        yield
-
-
-@pytest.fixture
-def random(sudoku_4x4):
-    data = PuzzleData(sudoku_4x4, "test")
-    return small(data.shape, torch.float64, initial="random").eval(), data
+    monkeypatch.setattr(dynamics, "PROBED", 2)
+    monkeypatch.setattr(dynamics, "SPECTRA", 1)
 
 
 def test_restarts_cost_a_pass_each(trained):
@@ -71,8 +65,9 @@ def test_puzzles_with_relations_of_their_own(tmp_path):
     assert len(got["dynamics"]["puzzles"]) + len(got["restarts"]) + len(got["policies"]["rows"]) > 6
 
 
-def test_restarts_leave_the_pass_as_it_is_with_draws_of_the_seed_as_dynamics_do(random):
-    model, data = random
+def test_restarts_leave_the_pass_as_it_is_with_draws_of_the_seed_as_dynamics_do(sudoku_4x4):
+    data = PuzzleData(sudoku_4x4, "test")
+    model = small(data.shape, torch.float64, initial="random").eval()
     alone = columns(model, data, batch_size=5)
     few, many = (columns(model, data, batch_size=size, studies="restarts=3") for size in (5, 12))
     assert all((few[name] == values).all() for name, values in alone.items())
@@ -81,7 +76,6 @@ def test_restarts_leave_the_pass_as_it_is_with_draws_of_the_seed_as_dynamics_do(
         assert few[f"{kind}/residual"] == pytest.approx(residuals, abs=1e-9), kind
         assert (np.ptp(residuals, axis=0) > 1e-3).all(), "tries differ"
         assert len(set(residuals[1])) == len(data), "puzzles differ"
-    model, data = random
     seen, found = columns(model, data, 50), []
     for seed in (0, 0, 2):
         evaluator = replace(evaluator_of(model, data, 3, 50, studies="probes"), seed=seed)
@@ -93,17 +87,9 @@ def test_restarts_leave_the_pass_as_it_is_with_draws_of_the_seed_as_dynamics_do(
     assert found[0]["returns"] != found[2]["returns"]
 
 
-ALL = "policies,restarts=3,probes"
-
-
-@pytest.fixture(scope="module")
-def studied(sudoku_4x4):
-    """results.json of every study, of 12 puzzles in 5 steps, 2 of them trained."""
-    return read_set(sudoku_4x4, 5, studies=ALL) | {"precision": "bfloat16", "training": {"loss": [[2, 3.0], [4, 0.5]]}}
-
-
 @pytest.mark.drawn
-def test_everything(studied, tmp_path):
+def test_everything(sudoku_4x4, tmp_path):
+    studied = read_set(sudoku_4x4, 5, studies=ALL) | {"training": {"loss": [[2, 3.0], [4, 0.5]]}}
     page = check(tmp_path, studied)
     assert {path.stem for path in tmp_path.glob("*.png")} == {
         "accuracy_by_step", "difficulty", "policies", "restarts", "dynamics", "training",

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from datasets_gen.sudoku import Sudoku
 from reason.data import PuzzleData
-from reason.extensions.studies import policies as P
 from reason.extensions.studies.difficulty import DIFFICULTY, binned, difficulty
 from reason.extensions.studies.halting import abstention, at_highest, auc, ece
-from reason.extensions.studies.policies import Policy, calibrated, outcome, signals
+from reason.extensions.studies.policies import Policy, calibrated, frontier, outcome, policies_for, signals
 from reason.models.base import IGNORE, Batch, Context, Readout
 from reason.models.recursive import RecursiveState
 from reason.rollout import StepRecord
@@ -27,10 +26,10 @@ def columns(steps, puzzles, seed=0, q=True):
     rng = np.random.default_rng(seed)
     exact = rng.random((steps, puzzles)) < np.linspace(0.3, 0.9, steps)[:, None]
     names = ("q", "margin", "residual") if q else ("margin", "residual")
-    signals = {name: rng.normal(np.arange(steps)[:, None], 2, (steps, puzzles)).round(1) for name in names}
+    means = np.arange(steps)[:, None]
+    signals = {name: rng.normal(means, 2, exact.shape).round(1).astype(np.float32) for name in names}
     loss = rng.random((steps, puzzles)).astype(np.float32)
-    signals = {name: values.astype(np.float32) for name, values in signals.items()}
-    fixed = np.broadcast_to(np.arange(1.0, steps + 1)[:, None], exact.shape)
+    fixed = np.broadcast_to(means + 1.0, exact.shape)
     return {"exact": exact, "valid": exact, "loss": loss, "fixed": fixed, **signals}
 
 
@@ -57,7 +56,7 @@ def test_a_policy_stops_every_row_where_the_reference_does(n, steps, signal, thr
 @pytest.mark.parametrize("signal", ["q", "margin", "fixed"])
 @pytest.mark.parametrize("drop", [0.0, 0.05])
 def test_calibration_finds_the_fewest_steps(signal, drop, monkeypatch):
-    monkeypatch.setattr(P, "DROP", drop)
+    monkeypatch.setattr("reason.extensions.studies.policies.DROP", drop)
     seen = columns(8, 60)
     chosen = calibrated(seen, signal).stops(seen)
     fewest = 8.0
@@ -91,14 +90,14 @@ def test_text_may_lose_a_share_of_its_perplexity(budget, rise):
     assert outcome(seen, stops)["perplexity"] == pytest.approx(perplexity(stops))
     fitting = [np.array(by_row(seen, "margin", float(each))) for each in [*np.unique(seen["margin"]), -1e9, math.inf]]
     assert stops.mean() == min(each.mean() for each in fitting if perplexity(each) <= most)
-    assert P.frontier(seen, "margin")[-1] == {"mean_steps": 8, "perplexity": pytest.approx(most / rise)}
+    assert frontier(seen, "margin")[-1] == {"mean_steps": 8, "perplexity": pytest.approx(most / rise)}
 
 
 def test_the_table_has_every_signal_and_no_q_without_a_head():
     calibrated = ["fixed, calibrated", "q, calibrated", "margin, calibrated", "residual, calibrated"]
-    names = [policy.name for policy in P.policies_for(columns(8, 20), 4)]
+    names = [policy.name for policy in policies_for(columns(8, 20), 4)]
     assert names == ["fixed 8", "fixed 4", "q > 0, as trained", *calibrated]
-    names = [policy.name for policy in P.policies_for(columns(1, 3, q=False), 8)]
+    names = [policy.name for policy in policies_for(columns(1, 3, q=False), 8)]
     assert names == ["fixed 1", "fixed, calibrated", "margin, calibrated", "residual, calibrated"]
 
 
@@ -155,8 +154,7 @@ def test_calibration_and_abstention_by_hand():
 def test_difficulty_is_by_depth_rating_or_what_tells_puzzles_apart_in_a_few_bins():
     names, index = binned(np.array([4, 2, 4, 9]))
     assert (names, index.tolist()) == (["2", "4", "9"], [1, 0, 1, 2])
-    values = np.arange(12)
-    names, index = binned(values)
+    names, index = binned(np.arange(12))
     assert names == ["0 to 1", "2 to 4", "5 to 7", "8 to 11"]
     assert index.tolist() == [0] * 2 + [1] * 3 + [2] * 3 + [3] * 4
     clues, depth, rated = {"clues": np.array([1, 2, 1])}, {"depth": np.array([0, 2, 0])}, np.array([0.0, 30.0, 0.0])

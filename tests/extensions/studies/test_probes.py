@@ -13,6 +13,9 @@ from reason.models.mapped import Mapped
 from reason.models.recursion import OneState
 from reason.models.states import precise, residual, rows_of
 
+PUZZLE = random_batch(1, 1, 2)
+TURN = torch.tensor([[0, 0, 1], [1, 0, 0], [0, 1, 0]], dtype=torch.float64)
+
 
 class Linear(Mapped):
     """z ← A z + x on (B, 1, n), read out by its sign: everything about it is known."""
@@ -40,9 +43,6 @@ class Linear(Mapped):
 
 def diagonal(*values, shift=0.0):
     return Linear(torch.diag(torch.tensor(values, dtype=torch.float64)), shift)
-
-
-PUZZLE = random_batch(1, 1, 2)
 
 
 def begun(model, batch):
@@ -76,9 +76,6 @@ def test_the_oscillation_is_that_of_the_low_states_of_the_path(states):
     low = [state[-1], *(path[i][-1] for i in range(6) if states == 1 or i % 3 < 2)]
     expected = [float((c - a).norm() / (b - a).norm()) for a, b, c in zip(low, low[1:], low[2:], strict=False)]
     assert P.oscillation(model, state, x) == pytest.approx(expected)
-
-
-TURN = torch.tensor([[0, 0, 1], [1, 0, 0], [0, 1, 0]], dtype=torch.float64)
 
 
 @pytest.mark.parametrize(("model", "start", "end"), [
