@@ -1,13 +1,11 @@
 """Decimation: which cell becomes a clue, what starts anew, and that it settles on one of several solutions."""
 
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
 from evaluators import read, shaken, small
-from torch import Tensor
 
 from reason.config.overrides import override, read_config
 from reason.data import PuzzleData
@@ -16,6 +14,7 @@ from reason.evaluation.config import EvaluationConfig, search_of
 from reason.evaluation.evaluator import default_steps
 from reason.extensions.decimation.rule import DECIDED, Decimation
 from reason.models.base import Batch, Context, Readout, Reasoner, Shape
+from reason.models.recursion import OneState
 
 
 def chosen(logits, still):
@@ -32,10 +31,8 @@ def chosen(logits, still):
 
 
 def test_the_clue_is_the_one_that_the_rule_names():
-    generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(300, 6, 4, generator=generator) * torch.rand(300, 1, 1, generator=generator) * 8
-    still = torch.rand(300, 6, generator=generator) < 0.6
-    against = torch.rand(300, generator=generator) < 0.5
+    logits = torch.randn(300, 6, 4) * torch.rand(300, 1, 1) * 8
+    still, against = torch.rand(300, 6) < 0.6, torch.rand(300) < 0.5
     rule = Decimation(1, torch.zeros_like(still, dtype=torch.int64), ~still, "softmax", lambda answers: against & False)
     new, token = rule.clues(logits, still, against)
     assert (new.sum(1) <= 1).all()
@@ -43,10 +40,6 @@ def test_the_clue_is_the_one_that_the_rule_names():
     want = [chosen(one.double().numpy(), open_.numpy()) for one, open_ in zip(logits, still, strict=True)]
     assert [int(row.int().argmax()) if row.any() else None for row in new] == want
     assert want.count(None) > 5  # puzzles all of whose cells are given or decided
-
-
-class Twins(NamedTuple):
-    z: Tensor  # (B, 1, 1): steps since the start
 
 
 class Pair(Reasoner):
@@ -58,13 +51,13 @@ class Pair(Reasoner):
         return Context(batch.inputs.float()[..., None])
 
     def initial_state(self, context):
-        return Twins(torch.zeros(len(context.x), 1, 1))
+        return OneState(torch.zeros(len(context.x), 1, 1))  # steps since the start
 
     def step(self, state, context):
-        return Twins(state.z + 1)
+        return OneState(state.z_h + 1)
 
     def readout(self, state, context, step=None):
-        p = torch.tensor([[0.01, 0.59, 0.40], [0.01, 0.35, 0.64]]).repeat(len(state.z), 1, 1)
+        p = torch.tensor([[0.01, 0.59, 0.40], [0.01, 0.35, 0.64]]).repeat(len(state.z_h), 1, 1)
         known = context.x[..., 0].long().amax(1)  # either cell tells both
         p = torch.where(known.view(-1, 1, 1) > 0, torch.nn.functional.one_hot(known, 3)[:, None].float(), p)
         return Readout(p.clamp(min=1e-6).log(), None, None)
@@ -77,7 +70,7 @@ def test_a_clue_settles_on_one_of_two_solutions_and_starts_its_puzzle_anew():
     rule = Decimation(2, inputs, inputs > 0, "softmax", lambda answers: answers[:, 0] == answers[:, 1])
     for record in rule.unroll(model, batch, 6):
         answers.append(record.answer.tolist())
-        taken.append(record.state.z.flatten().tolist())
+        taken.append(record.state.z_h.flatten().tolist())
         assert torch.equal(record.batch.inputs, inputs)
     assert answers == [[[1, 2], [1, 1]]] * 2 + [[[2, 2], [1, 1]]] * 4  # the second cell, with 0.64, was surer
     assert taken == [[1, 1], [2, 2], [1, 2], [2, 2], [2, 2], [2, 2]]  # the state of a solved puzzle stays
@@ -89,7 +82,7 @@ class Wrong(Pair):
     shape = Shape(seq_len=3, vocab_size=3)
 
     def readout(self, state, context, step=None):
-        first = torch.tensor([0.8, 0.7, 0.6]).expand(len(state.z), 3)
+        first = torch.tensor([0.8, 0.7, 0.6]).expand(len(state.z_h), 3)
         p = torch.stack([torch.full_like(first, 1e-3), first, 1 - first - 1e-3], dim=-1)
         clues = context.x[..., 0].long()
         known = torch.nn.functional.one_hot(clues, 3).float().clamp(min=1e-6)
@@ -112,7 +105,6 @@ def test_failures_try_every_combination_of_clues():
 
 def test_the_answers_of_a_pass_do_not_depend_on_the_batch(sudoku_4x4):
     data = PuzzleData(sudoku_4x4, "test")
-    torch.manual_seed(0)
     model = shaken(small(data.shape)).eval()
     plain = read(model, data, 6, 5)
     one, other = (read(model, data, 6, size, studies="decimation=2") for size in (5, 64))
