@@ -10,10 +10,9 @@ from test_loop import resumed
 
 from reason.cli import main
 from reason.config.overrides import override
-from reason.errors import ConfigError
 from reason.extensions.trackers.settings import numbers
 from reason.training.checkpoint import checkpoints
-from reason.training.log import read_metrics, tracker_of
+from reason.training.log import read_metrics
 
 
 def interrupted(config, run):
@@ -62,19 +61,13 @@ def test_wandb_itself_offline(watched, tmp_path, monkeypatch):
     assert list((run / "wandb").glob("offline-run-*/*.wandb"))
 
 
-@pytest.mark.parametrize("name", ["tensorboard", "wandb"])
-def test_a_package_that_is_missing_is_named(name, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "wandb", None)
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ConfigError, match=r"pip install 'recursive-reasoners\[log\]', or training\.tracker=none"):
-        tracker_of(name, tmp_path, 0, {})
-
-
-def test_a_run_whose_tracker_failed_is_begun_again_by_the_same_command(sudoku_4x4, here, monkeypatch):
-    monkeypatch.setitem(sys.modules, "wandb", None)
-    words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=r", "training.tracker=wandb", "training.steps=2"]
-    refusal(words, "training.tracker=none")
+def test_a_run_whose_tracker_is_missing_is_begun_again_by_the_same_command(sudoku_4x4, here, monkeypatch):
+    words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", "run=r", "training.steps=2"]
+    for module, name in {"torch.utils.tensorboard": "tensorboard", "wandb": "wandb"}.items():
+        monkeypatch.setitem(sys.modules, module, None)
+        missing = "type pip install 'recursive-reasoners[log]', or training.tracker=none"
+        refusal([*words, f"training.tracker={name}"], missing)
     monkeypatch.setitem(sys.modules, "wandb", Mock())
-    assert main(words) == 0
+    assert main([*words, "training.tracker=wandb"]) == 0
     refusal(["train", "run=r", "--resume", "training.steps=4"], "or begin another run from its weights: init_from=r")
     assert main(["train", "sudoku-4x4", "init_from=r", f"data={sudoku_4x4}", "run=on", "training.steps=2"]) == 0
