@@ -12,19 +12,16 @@ from test_loop import VARIANTS
 
 from datasets_gen.layout import Split, write_dataset
 from reason.config.overrides import override
-from reason.extensions.memory import estimate
-from reason.extensions.memory.estimate import LiveBytes, estimate_memory
+from reason.extensions.memory.estimate import LiveBytes, estimate_memory, hours
 from reason.nn.dtypes import Dtypes
 from reason.presets import PRESETS, preset
 from reason.training.device import peak_memory
-
-ROWS = {"training.batch_size": "64"}
 
 
 @pytest.mark.parametrize("family", ["trm-attention", "accumulated"])
 def test_the_estimate_is_what_real_tensors_take(family, tiny, tmp_path):
     """Within a tenth: a real step also draws puzzles and keeps its meters."""
-    config = override(tiny, VARIANTS[family] | ROWS)
+    config = override(tiny, VARIANTS[family] | {"training.batch_size": "64"})
     trainer = trainer_of(config, tmp_path / "run")
     memory = estimate_memory(config, trainer.model.shape, Dtypes(torch.float32), "cpu")
     trainer.optimizers.step = lambda factor: torch.zeros(())
@@ -41,9 +38,9 @@ def test_the_estimate_is_what_real_tensors_take(family, tiny, tmp_path):
 def test_hours_are_those_of_one_measured_step(tiny, monkeypatch):
     """The clock is read twice a step, which takes 0.125 seconds: eight rows do in one second what one row does."""
     clock = itertools.count(0, 0.125)
-    monkeypatch.setattr(estimate.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     changes = {"training.batch_size": "64", "training.steps": "900", "rollout.grad_steps": "2"}
-    assert estimate.hours(override(tiny, changes), preset("sudoku-4x4").shape) == 0.125 / 8 * 64 * 900 * 2 / 3600
+    assert hours(override(tiny, changes), preset("sudoku-4x4").shape) == 0.125 / 8 * 64 * 900 * 2 / 3600
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")

@@ -12,7 +12,6 @@ from datasets_gen.__main__ import main
 from datasets_gen.extensions.extreme import mix
 from datasets_gen.extensions.shards.results import Shard, making
 from datasets_gen.parallel import ordered_map, share
-from datasets_gen.sudoku import generate
 from datasets_gen.sudoku.generate import random_chunk
 
 SETS = {
@@ -81,7 +80,7 @@ def test_an_interrupted_command_goes_on(tmp_path, monkeypatch, command):
         words = ["merge", str(tmp_path / "set"), "--processes", "1"]
     monkeypatch.setattr(interrupted, "__qualname__", "random_chunk", raising=False)
     monkeypatch.setattr(interrupted, "__module__", random_chunk.__module__)
-    monkeypatch.setattr(generate, "random_chunk", interrupted)
+    monkeypatch.setattr("datasets_gen.sudoku.generate.random_chunk", interrupted)
     assert main(words) == 130
     assert not (tmp_path / "set").exists()
     tasks.append(None)  # from here on none is interrupted

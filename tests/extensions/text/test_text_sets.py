@@ -1,6 +1,7 @@
 """Sets of text: tokens that give the text back, windows that score each token once, documents in one split."""
 
 import gzip
+import itertools
 import json
 
 import numpy as np
@@ -24,12 +25,11 @@ def test_words_are_the_most_frequent_that_occur_twice():
     words = tokenizer_of("words", lines)
     assert (words.size, words.encode("the cat bit the dog.")) == (8, [3, 6, 2, 3, 2, 5])
     assert words.decode([1, 3, 6, 2, 1, 0]) == "the cat �"
-    for kind, size in (("words", 3), ("bpe", 257)):
-        with pytest.raises(DatasetError, match=f"--vocabulary {size}: {kind} need {size + 1} or more"):
-            fitted(kind, TEXTS, size)
-    for kind, size in (("words", 100), ("bpe", 2000)):
-        with pytest.raises(DatasetError, match=rf"{size}: {kind} that .* \d+ tokens; type --vocabulary"):
-            fitted(kind, TEXTS, size)
+    for kind, few, many in (("words", 3, 100), ("bpe", 257, 2000)):
+        with pytest.raises(DatasetError, match=f"--vocabulary {few}: {kind} need {few + 1} or more"):
+            fitted(kind, TEXTS, few)
+        with pytest.raises(DatasetError, match=rf"{many}: {kind} that .* \d+ tokens; type --vocabulary"):
+            fitted(kind, TEXTS, many)
 
 
 @pytest.mark.parametrize("kind", ["bytes", "bpe"])
@@ -49,10 +49,8 @@ def test_windows_by_hand():
     assert inputs.tolist() == [[9, 1, 2, 3], [2, 3, 4, 5]]
     assert labels.tolist() == [[1, 2, 3, 4], [0, 0, 5, 9]]
     assert windows(tokens, 4, 2, every=True)[1].tolist() == [[1, 2, 3, 4], [3, 4, 5, 9]]
-    assert [part.tolist() for part in windows(tokens, 8, 8, every=False)] == [
-        [[9, 1, 2, 3, 4, 5, 0, 0]],
-        [[1, 2, 3, 4, 5, 9, 0, 0]],
-    ]
+    inputs, labels = windows(tokens, 8, 8, every=False)
+    assert (inputs.tolist(), labels.tolist()) == ([[9, 1, 2, 3, 4, 5, 0, 0]], [[1, 2, 3, 4, 5, 9, 0, 0]])
 
 
 @given(length=st.integers(2, 60), window=st.integers(2, 16), stride=st.integers(1, 16))
@@ -65,32 +63,28 @@ def test_every_token_is_scored_once(length, window, stride):
 
 def files(folder):
     """Thirty documents in a folder, of every kind that is read, with an empty file, a twin and a stranger."""
-    folder.mkdir()
-    letters = ["abcd"[number // 16] + " " + "abcd"[number // 4 % 4] + " " + "abcd"[number % 4] for number in range(30)]
-    texts = [f"Document {word}. The cat sat on {word}.\n" for word in letters]
+    (folder / "deep").mkdir(parents=True)
+    names = [" ".join(letters) for letters in itertools.product("abcd", repeat=3)][:30]
+    texts = [f"Document {name}. The cat sat on {name}.\n" for name in names]
     for number, text in enumerate(texts[:10]):
         (folder / f"{number}.txt").write_text(text)
-    (folder / "deep").mkdir()
     (folder / "deep" / "twin.md").write_text(texts[0])
     (folder / "deep" / "empty.py").write_text("")
     (folder / "deep" / "picture.png").write_bytes(b"\x89PNG")
-    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts[10:20])
-    (folder / "lines.jsonl").write_text(lines)
-    with gzip.open(folder / "packed.jsonl.gz", "wt") as file:
-        file.write("".join(json.dumps({"text": text}) + "\n" for text in texts[20:]))
+    lines = [json.dumps({"text": text}) + "\n" for text in texts]
+    (folder / "lines.jsonl").write_text("".join(lines[10:20]))
+    (folder / "packed.jsonl.gz").write_bytes(gzip.compress("".join(lines[20:]).encode()))
     return folder
 
 
 @pytest.mark.parametrize("kind", ["bytes", "words --vocabulary 13", "bpe --vocabulary 270"])
 def test_a_folder_becomes_a_set(tmp_path, made, kind):
-    """Thirty documents, the twin once; each in one split; the set tells its tokenizer and shows its text."""
     folder = made(f"text {files(tmp_path / 'texts')} --tokens {kind} --window 16 --stride 8 --validation 0.1")
     documents = {}
     for split, count in (("train", 24), ("validation", 3), ("test", 3)):
         metadata, arrays = read_split(folder, split)
         puzzle = puzzle_of(metadata)
         assert isinstance(puzzle, Text)
-        assert arrays.sources is not None
         documents[split] = {metadata.sources[number] for number in np.unique(arrays.sources)}
         assert len(documents[split]) == count
         if "bytes" in kind and split != "train":
