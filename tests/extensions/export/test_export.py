@@ -10,19 +10,12 @@ from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 
 import reason
-from reason import pretrained
 from reason.cli import main
 from reason.config.overrides import override, read_config
 from reason.errors import ConfigError
 from reason.extensions.export.card import markdown
 from reason.extensions.export.hub import Reasoner
 from reason.extensions.export.model import export_run
-
-WORDS = ["evaluation.weights=ema", "steps=3", "evaluation.limit=6"]
-
-
-def configured(run, settings=None):
-    return override(read_config(run / "config.json"), settings or {})
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +27,8 @@ def run(sudoku_4x4, tmp_path_factory):
 @pytest.fixture(scope="module")
 def exported(run, tmp_path_factory):
     out = tmp_path_factory.mktemp("models") / "mine"
-    assert main(["export", str(run.directory), str(out), "--stored", "fp16", *WORDS]) == 0
+    words = ["--stored", "fp16", "evaluation.weights=ema", "steps=3", "evaluation.limit=6"]
+    assert main(["export", str(run.directory), str(out), *words]) == 0
     return out
 
 
@@ -76,11 +70,10 @@ def test_the_command_of_the_card_gives_the_config(run, exported, sudoku_4x4, her
 
 def test_what_cannot_be_exported_is_refused(run, exported, tmp_path):
     with pytest.raises(ConfigError, match="is there already"):
-        export_run(run.directory, exported, configured(run.directory), "fp32", [])
+        export_run(run.directory, exported, read_config(run.directory / "config.json"), "fp32", [])
+    raw = override(read_config(exported / "config.json"), {"evaluation.weights": "raw"})
     with pytest.raises(ConfigError, match=r"evaluation\.weights=raw: .* keeps none"):
-        export_run(exported, tmp_path / "raw", configured(exported, {"evaluation.weights": "raw"}), "fp32", [])
-    with pytest.raises(ConfigError, match="no run at"):
-        export_run(tmp_path / "none", tmp_path / "out", configured(tmp_path / "none"), "fp32", [])
+        export_run(exported, tmp_path / "raw", raw, "fp32", [])
     assert not list(tmp_path.iterdir())
 
 
@@ -91,11 +84,7 @@ def test_a_model_goes_to_the_hub_and_back(run, sudoku_4x4, hub):
     assert card.data.tags == ["recursive-reasoning", "TRM", "arxiv:2510.04871"]
     (result,) = card.data.eval_results
     assert (card.data.license, result.dataset_name, result.metric_name) == ("mit", "sudoku-4x4", "step 16")
-    for loaded in (
-        Reasoner.from_pretrained("you/first"),
-        reason.load("hf:you/first"),
-        reason.load("hf:you/first@main"),
-    ):
+    for loaded in (Reasoner.from_pretrained("you/first"), *map(reason.load, ("hf:you/first", "hf:you/first@main"))):
         assert loaded.directory == Path("runs/you--first-0123456")
         assert all(torch.equal(a, b) for a, b in zip(loaded.model.parameters(), run.model.parameters(), strict=True))
     assert main(["evaluate", "hf:you/first", f"data={sudoku_4x4}", "steps=1", "name=there"]) == 0
@@ -106,7 +95,7 @@ def test_a_model_goes_to_the_hub_and_back(run, sudoku_4x4, hub):
 
 
 def test_models_of_the_package(exported, sudoku_4x4, here, monkeypatch):
-    monkeypatch.setattr(pretrained, "FOLDER", exported.parent)
+    monkeypatch.setattr("reason.pretrained.FOLDER", exported.parent)
     monkeypatch.setattr("reason.runs.evaluation.FOLDER", exported.parent)
     monkeypatch.setenv("COLUMNS", "160")
     refusal(["train", f"run={exported}", "--resume"], "no training state to resume")

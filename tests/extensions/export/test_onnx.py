@@ -1,26 +1,21 @@
 """reason export --onnx: graphs that ONNX Runtime computes as torch does."""
 
-from __future__ import annotations
-
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from conftest import make_set, output, refusal
+from test_queued import some
 
+import reason
 from reason.cli import main
-from reason.config.overrides import derive, read_config
-from reason.extensions.export import onnx as interop
 from reason.extensions.export.onnx import batch_of, compared, onnx_logits, torch_answers
 from reason.plugins import extensions
-from reason.runs.directory import load_run
 
 pytest.importorskip("onnxscript", reason="pip install -e '.[onnx]'")
 pytest.importorskip("onnxruntime", reason="pip install -e '.[onnx]'")
-PAGE = Path(__file__).parents[3] / "docs/export.md"
 NARROW = [
     "model.hidden_size=16", "training.steps=1", "training.batch_size=4", "training.log_every=1", "model.num_layers=1",
 ]  # fmt: skip
@@ -55,9 +50,7 @@ def run_of(name, sets, folder):
     return folder / "run"
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name == "local" else pytest.mark.slow) for name in MODELS]
-)
+@pytest.mark.parametrize("name", some(MODELS, "local"))
 def test_graphs_answer_as_torch_does(name, sets, tmp_path):
     run, out = run_of(name, sets, tmp_path), tmp_path / "graphs"
     said = output(["export", str(run), str(out), "--onnx"], f"{out}: ")
@@ -72,8 +65,7 @@ def test_graphs_answer_as_torch_does(name, sets, tmp_path):
     graphs = [path.read_bytes() for path in out.glob("*.onnx")]
     assert len(graphs) == 2
     assert not any(b".py" in graph for graph in graphs)  # nothing of this machine's files
-    block = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert block is not None
+    block = re.search(r"```python\n(.*?)```", (Path(__file__).parents[3] / "docs/export.md").read_text(), re.DOTALL)
     program = block[1].replace('f"{name}.onnx"', f'f"{out}/{{name}}.onnx"').replace('"card.json"', f'"{out}/card.json"')
     exec(compile(program, "export.md", "exec"), {"puzzle": [1] * card["shape"]["seq_len"]})
     assert card["any_size"] == (name == "local")
@@ -81,12 +73,10 @@ def test_graphs_answer_as_torch_does(name, sets, tmp_path):
 
 
 def answers_larger_boards(run, out):
-    config = derive(read_config(run / "config.json"), {"training.precision": "fp32"})
-    model = load_run(run, torch.device("cpu"), config).model
-    larger = torch.randint(1, 6, (2, 49))
-    shape = model.shape.structure.model_copy(update={"grid": (7, 7)})
-    model.add_shape(model.shape.model_copy(update={"seq_len": 49, "structure": shape}))
-    larger = batch_of(larger)
+    model = reason.load(run, device="cpu", training={"precision": "fp32"}).model
+    structure = model.shape.structure.model_copy(update={"grid": (7, 7)})
+    model.add_shape(model.shape.model_copy(update={"seq_len": 49, "structure": structure}))
+    larger = batch_of(torch.randint(1, 6, (2, 49)))
     expected, card = torch_answers(model, larger, 3, 0), json.loads((out / "card.json").read_text())
     card["shape"]["structure"]["grid"] = [7, 7]
     return compared(onnx_logits(out, card, larger, expected.before), expected.logits)[0] < 2e-5
@@ -96,8 +86,6 @@ def test_what_no_graph_can_hold_is_refused_in_a_line(sets, tmp_path, monkeypatch
     run = run_of("attention", sets, tmp_path)
     words = ["export", str(run), str(tmp_path / "out"), "--onnx"]
     refusal([*words, "--stored", "fp16"], "--stored fp16: the graphs of --onnx are float32")
-    monkeypatch.setattr(interop.torch.onnx, "export", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("torch.onnx.export", lambda *_, **__: 1 / 0)
     refusal(words, "cannot become ONNX graphs", "torch's exporter says division by zero")
     assert not (tmp_path / "out").exists()
-    monkeypatch.setitem(sys.modules, "onnxscript", None)  # as if it were not installed
-    refusal(words, "recursive-reasoners[onnx]")
