@@ -16,7 +16,6 @@ from conftest import output, refusal
 
 from reason.config.overrides import read_config
 from reason.errors import ConfigError
-from reason.extensions.play import command as play
 from reason.extensions.play import runtime
 from reason.extensions.play.page import exported, play_page
 from reason.extensions.play.shipped import GRAPHS, cut, filled, made_from, shipped, shown
@@ -37,27 +36,20 @@ def npm_package(**files):
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A package in onnxruntime-web's place, which the pinned sum fits; nothing is kept in the package's folder."""
+    """A package in onnxruntime-web's place, which the pinned sum fits, kept elsewhere; one model is shown."""
     content = npm_package(**{runtime.SCRIPT: MODULE.encode(), runtime.BINARY: b"\0asm"})
     monkeypatch.setattr(runtime, "INTEGRITY", base64.b64encode(hashlib.sha512(content).digest()).decode())
-    monkeypatch.setattr(play, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr("reason.extensions.play.command.KEPT", tmp_path / "kept")
+    monkeypatch.setattr("reason.extensions.play.command.shown", lambda: ["sudoku-6x6"])
     file = tmp_path / runtime.ARCHIVE
     file.write_bytes(content)
     return file
 
 
-@pytest.fixture
-def few(monkeypatch):
-    monkeypatch.setattr(play, "shown", lambda: ["sudoku-6x6"])
-
-
 def data_of(html):
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
-    assert found
-    return json.loads(found[1])
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)[1])
 
 
-@pytest.mark.usefixtures("few")
 def test_the_page_is_one_file_and_made_at_once_the_second_time(tmp_path, package, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)  # as if it were not installed
     words = ["play", "--output", str(tmp_path / "page.html"), "--no-browser"]
@@ -88,7 +80,6 @@ def test_nothing_of_a_run_is_markup():
     assert data_of(html)["models"][0]["title"] == hostile
 
 
-@pytest.mark.usefixtures("few")
 def test_what_cannot_be_is_refused(tmp_path, package, monkeypatch):
     refusal(["play", "--output", str(tmp_path)], "is a folder; type a file")
     refusal(["play", str(tmp_path / "none"), "--no-browser"], "none")
@@ -98,7 +89,6 @@ def test_what_cannot_be_is_refused(tmp_path, package, monkeypatch):
 
 
 @pytest.mark.slow  # an ONNX export
-@pytest.mark.usefixtures("few")
 def test_a_run_of_ones_own_stands_first(tmp_path, package):
     own = tmp_path / "mine"
     shutil.copytree(FOLDER / "addition", own)
@@ -118,9 +108,7 @@ def test_graphs_are_filled_with_any_weights_and_shipped_for_every_model_of_the_p
     assert filled(rest, holes, other) == b"begin" + (weights["a"].T + 1).astype("<f4").tobytes() + b + b"end"
     assert {path.stem for path in GRAPHS.glob("*.json")} == set(shown())
     for name in shown():
-        assert shipped(name)["made_from"] == made_from(name), (
-            f"{name} is another than reason/extensions/play/graphs: make graphs"
-        )
+        assert shipped(name)["made_from"] == made_from(name), f"{name} is another than play/graphs: make graphs"
 
 
 @pytest.mark.slow  # an ONNX export
