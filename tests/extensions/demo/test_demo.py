@@ -12,15 +12,14 @@ from reason.extensions.demo import command as demo
 SHORT = ["training.batch_size=2", "training.compile=none", "model.hidden_size=8"]
 
 
-@pytest.fixture
-def sets_there(here, monkeypatch):
+@pytest.fixture(autouse=True)
+def _sets_there(here, monkeypatch):
     """Small sets where the demo has its own."""
     monkeypatch.setattr(demo, "PUZZLES", 2)
     for folder in demo.preset(demo.PRESET).config().data.directories:
         make_set("maze --size 10 --min-path 4 --train 8 --validation 2 --test 4", Path(folder))
 
 
-@pytest.mark.usefixtures("sets_there")
 def test_the_demo_reads_two_sizes_and_draws_a_maze(monkeypatch):
     monkeypatch.setattr(demo, "LARGER", {11: 5})
     assert main(["train", demo.PRESET, f"run={demo.RUN}", "training.steps=2", *SHORT]) == 0
@@ -30,7 +29,6 @@ def test_the_demo_reads_two_sizes_and_draws_a_maze(monkeypatch):
     assert (demo.RUN / "maze.gif").stat().st_size > 1000
 
 
-@pytest.mark.usefixtures("sets_there")
 def test_a_demo_cut_short_reads_what_it_has_trained():
     words = [demo.PRESET, f"run={demo.RUN}", f"training.steps={demo.STEPS}", *SHORT]
     assert main(["train", *words, "--max-steps", "1"]) == 0

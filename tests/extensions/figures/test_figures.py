@@ -13,10 +13,8 @@ from reason.extensions.studies.probes import eigenvalues
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("figures")
-    data = {"directory": str(folder / "data")}
-    rng = np.random.default_rng(0)
-    sets = [rng.integers(1, 5, (12, 2, 16)).swapaxes(0, 1) for _ in range(2)]
-    reason.Dataset.from_arrays(folder / "data", train=(sets[0][0], sets[0][1]), test=(sets[1][0], sets[1][1]))
+    train, test = np.random.default_rng(0).integers(1, 5, (2, 2, 12, 16))
+    data = reason.Dataset.from_arrays(folder / "data", train=(train[0], train[1]), test=(test[0], test[1]))
     model = {"hidden_size": 16, "num_heads": 2, "h_cycles": 1, "l_cycles": 2, "puzzle_emb_len": 1}
     training = {"steps": 4, "batch_size": 4, "checkpoint_every": 2, "keep_checkpoints": 3, "compile": "none"}
     reason.train("sudoku-4x4", data=data, run=folder / "run", model=model, training=training, ema={"decay": None})

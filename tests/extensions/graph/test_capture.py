@@ -8,7 +8,7 @@ import torch
 from conftest import pairs, trainer_of
 from evaluators import evaluator_of
 from test_loop import VARIANTS, hold_equal, resumed
-from test_queued import some
+from test_queued import SCHEDULED, some
 
 from reason.config.overrides import override
 from reason.data import PuzzleData
@@ -19,10 +19,7 @@ from reason.extensions.graph import capture
 from reason.extensions.graph.capture import Captured, CapturedStep
 from reason.training.log import read_metrics
 
-MORE = pairs(
-    "training.steps=24 training.checkpoint_every=8 optimizer.schedule.kind=cosine ema.warmup=true "
-    "optimizer.schedule.warmup_steps=4"
-)
+MORE = SCHEDULED | pairs("training.steps=24 training.checkpoint_every=8")
 FAMILIES = VARIANTS | {
     "cmm": VARIANTS["cmm"] | {"balance.every": "3"},
     "puzzle embedding": pairs("model.puzzle_emb_len=2 optimizer.grad_clip=1"),

@@ -12,7 +12,6 @@ from reason.extensions.kernels import library as kernels
 from reason.extensions.kernels.settings import install
 from reason.models import RecursiveConfig, build_model
 from reason.models.base import Batch, Shape
-from reason.models.recursive import RecursiveModel
 
 
 @pytest.fixture(params=["bfloat16", "float32", "float32 by AVX2"])
@@ -57,27 +56,21 @@ CASES = {
     "walls left out of two states": WALLS | {"open_only": True, "hidden_size": 48, "expansion": 2},
     "groups of one": GROUPS | ONCE | {"symbols": False, "states": 1, "hidden_size": 64},
 }
-
-
-def structure_of(case, structure):
-    changes = {}
-    if case == "groups of two sizes":
-        changes["groups"] = {"parts": tuple(cell // 5 % 4 for cell in range(36))}
-    if case == "groups of one":
-        changes["groups"] = {"parts": tuple(max(0, cell - 30) for cell in range(36))}
-    if case == "attention to one far key":
-        changes["groups"] = {"parts": tuple(range(36))}
-    return structure.model_copy(update=changes)
+PARTS = {  # groups in place of a Sudoku's
+    "groups of two sizes": tuple(cell // 5 % 4 for cell in range(36)),
+    "groups of one": tuple(max(0, cell - 30) for cell in range(36)),
+    "attention to one far key": tuple(range(36)),
+}
 
 
 def model_of(case, dtype):
     shape = {"h_cycles": 2, "l_cycles": 2, "puzzle_emb_len": 0, "positions": "none", "num_heads": 1}
     config = RecursiveConfig(**shape | {"q_from": "mean"} | CASES[case])
     puzzle = Maze(6) if config.mixer == "local" else Sudoku(6)
-    structure = structure_of(case, puzzle.structure)
+    groups = {"groups": {"parts": PARTS[case]}} if case in PARTS else {}
+    structure = puzzle.structure.model_copy(update=groups)
     torch.manual_seed(1)
     model = build_model(config, Shape(seq_len=36, vocab_size=puzzle.vocab_size, structure=structure), dtype)
-    assert isinstance(model, RecursiveModel)
     if case == "attention to one far key":  # q·k/√d is below −100, where e^100 is infinite in float32
         for block in model.f_l.blocks:
             query, key, _ = block.mixer.qkv.weight.data.chunk(3)
@@ -99,18 +92,15 @@ def a_step(case, dtype, fused):
         install(model)
     context = model.encode(batch)
     generator = torch.Generator().manual_seed(3)
-    inside = context.mask
-    start = [torch.randn(context.x.shape, generator=generator).bfloat16().to(dtype) for _ in range(2)]
-    if (model.config.open_only) and inside is not None:
-        start = [z * inside for z in start]
+    *start, pull_h, pull_l = torch.randn(4, *context.x.shape, generator=generator).bfloat16().to(dtype)
+    if model.config.open_only and context.mask is not None:
+        start = [z * context.mask for z in start]
     x = context.x.detach().bfloat16().to(dtype).requires_grad_()
     context = replace(context, x=x)
     state = type(model.initial_state(context))(*start[: model.config.states])
     z_h, z_l = (model.step(state, context) * 2)[:2]  # a single state stands for both
-    pulls = [torch.randn(x.shape, generator=generator).bfloat16().to(dtype) for _ in range(2)]
     weights = [p for network in model.networks() for p in network.parameters()]
-    total = sum((z * pull).sum() for z, pull in zip((z_h, z_l), pulls, strict=True))
-    of_x, *of_weights = torch.autograd.grad(total, [x, *weights])
+    of_x, *of_weights = torch.autograd.grad((z_h * pull_h + z_l * pull_l).sum(), [x, *weights])
     return [z_h.detach(), z_l.detach(), of_x, torch.cat([g.flatten() for g in of_weights])]
 
 
