@@ -72,10 +72,7 @@ for words in json.load(sys.stdin):
     processes, text = words[0] == "WORLD_SIZE=2", io.StringIO()
     os.environ |= {"WORLD_SIZE": "2"} if processes else {}
     with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
-        try:
-            status = main(words[processes:])
-        except SystemExit as end:
-            status = end.code
+        status = main(words[processes:])
     os.environ.pop("WORLD_SIZE", None)
     done.append([status, text.getvalue()])
 json.dump(done, sys.stdout)
@@ -84,7 +81,6 @@ json.dump(done, sys.stdout)
 
 def check(package, folder, sudoku_4x4, *names):
     """All commands in one process, which imports torch once."""
-    folder.mkdir()
     shutil.copytree(sudoku_4x4, folder / "whole")
     killer = shutil.copytree(sudoku_4x4, folder / "killer")
     for file in killer.glob("*/dataset.json"):
@@ -98,12 +94,9 @@ def check(package, folder, sudoku_4x4, *names):
     asked = [*(LACKING[name] for name in names), *(DECLARED if "declared" in names else [])]
     words = [*works.values(), *(words for words, _, _ in asked)]
     # compiled code is kept beside its source, and this source is new each time
-    own = {"PYTHONPATH": str(package), "NUMBA_DISABLE_JIT": "1"}
-    command, environment = [sys.executable, "-P", "-c", RUNNER], os.environ | own
-    ran = subprocess.run(
-        command, cwd=folder, env=environment, input=json.dumps(words), stdout=subprocess.PIPE, text=True, check=True
-    )
-    done = json.loads(ran.stdout)
+    environment = os.environ | {"PYTHONPATH": str(package), "NUMBA_DISABLE_JIT": "1"}
+    how = {"cwd": folder, "env": environment, "input": json.dumps(words), "text": True}
+    done = json.loads(subprocess.check_output([sys.executable, "-P", "-c", RUNNER], **how))
     for (status, text), said in zip(done, works, strict=False):
         assert status == 0, text
         assert said in text
