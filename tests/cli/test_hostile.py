@@ -21,6 +21,8 @@ from reason.training.checkpoint import seal
 ROOT = Path(__file__).parents[2]
 RESUME, EVALUATE, PACK = "train run=half --resume", "evaluate half steps=1", "pack half"
 SOLVE = ["solve", "half", "1..............."]
+CTRL_C = SystemError("returned a result with an exception set")  # as numba, and imports, pass it on
+CTRL_C.__context__ = KeyboardInterrupt()
 ALL = (RESUME, EVALUATE, SOLVE, PACK)
 
 
@@ -174,10 +176,6 @@ def test_an_error_that_nobody_foresaw_is_one_line_and_a_file(capsys, tmp_path, m
     (file,) = tmp_path.iterdir()
     assert str(file) in line
     assert "in fails" in file.read_text()
-
-
-CTRL_C = SystemError("returned a result with an exception set")  # as numba, and imports, pass it on
-CTRL_C.__context__ = KeyboardInterrupt()
 
 
 @pytest.mark.parametrize(("error", "status", "said"), [

@@ -24,12 +24,14 @@ from datasets_gen.sudoku import Sudoku
 from reason.cli import main
 from reason.cli.solve import SETTING
 from reason.config.describe import keys_of
-from reason.evaluation.studies import boards
-from reason.evaluation.studies.boards import StepAnswers
+from reason.evaluation.studies.boards import StepAnswers, answers_by_step
 from reason.models.base import Readout
 from reason.report.drawing import board
 from reason.settings.base import Mark
 
+FOUR = "1... .... .... ...."
+RIGHT = Sudoku(4).parse("1234 3412 2143 4321")
+FALSE = np.where(np.arange(16) == 3, RIGHT[2], RIGHT)
 SETS = {
     "sudoku": ("sudoku --size 4 --train 20 --test 5", "sudoku-4x4", "1... .... .... ...2"),
     "maze": ("maze --size 4 --min-path 4 --train 20 --test 5", "maze-10x10", "S...\n.##.\n...#\n##.G\n"),
@@ -61,7 +63,6 @@ def test_every_kind_of_puzzle(name, runs, tmp_path, capsys):
     assert ("the rules do not hold: " in out) == (status == 1)
     assert ("the model's own doubts: " in out) == (status == 1)
     with Image.open(tmp_path / "p.gif") as picture:
-        assert picture.n_frames >= 1
         assert picture.size[0] >= 100
     assert main(["solve", str(runs / name), puzzle, "steps=3", "--restarts", "8", "--json"]) == status
     told = json.loads(capsys.readouterr().out)
@@ -73,11 +74,6 @@ def test_every_kind_of_puzzle(name, runs, tmp_path, capsys):
     assert told["steps"][0]["halting"] is not None
     main(["solve", str(runs / name), shown[1], "steps=1", "--restarts", "1", "--json"])  # what is printed can be typed
     assert json.loads(capsys.readouterr().out)["question"] == told["question"]
-
-
-FOUR = "1... .... .... ...."
-RIGHT = Sudoku(4).parse("1234 3412 2143 4321")
-FALSE = np.where(np.arange(16) == 3, RIGHT[2], RIGHT)
 
 
 def answering(monkeypatch, right):
@@ -117,7 +113,7 @@ def test_restarts_go_on_while_there_is_time(monkeypatch, runs):
 
 
 def test_restarts_end_after_the_step_at_which_the_time_is_over(monkeypatch, runs):
-    taken, answers_by_step, now = [], boards.answers_by_step, itertools.count()
+    taken, now = [], itertools.count()
 
     def watched(*given, **more):
         found = answers_by_step(*given, **more | {"until": lambda answers: np.zeros(len(answers), bool)})
@@ -167,7 +163,7 @@ def test_a_file_of_puzzles(monkeypatch, runs, tmp_path, capsys):
 
 
 def test_a_maze_is_tried_under_its_eight_turns(monkeypatch, runs):
-    seen, question, answers_by_step = [], "S#..\n.#..\n....\n.#.G", boards.answers_by_step
+    seen, question = [], "S#..\n.#..\n....\n.#.G"
 
     def copies(model, batch, steps, **_):
         seen.append(batch.inputs)
@@ -193,14 +189,12 @@ WRONG = {
     "no sum": ("sum", "12*3", "'12*3' is not a sum; type whole numbers with + between them, as 12+34="),
     "no file": ("maze", "nowhere.txt", "no file nowhere.txt"),
     "no file of another kind": ("sudoku", "nowhere.ss", "no file nowhere.ss, and no puzzle: 'n' in line 1 is not"),
-    "no puzzle": ("sudoku", "model.hidden_size=3", "a run and a puzzle are needed"),
 }
 
 
 @pytest.mark.parametrize(("name", "puzzle", "words"), WRONG.values(), ids=WRONG)
 def test_malformed_puzzles(name, puzzle, words, runs):
-    arguments = [str(runs / name), puzzle] if "=" not in puzzle else [str(runs / name)]
-    one_line(["solve", *arguments], words)
+    one_line(["solve", str(runs / name), puzzle], words)
 
 
 def test_settings_that_a_solution_does_not_read_are_named(runs, monkeypatch):
@@ -210,6 +204,7 @@ def test_settings_that_a_solution_does_not_read_are_named(runs, monkeypatch):
     said = "evaluation.limit=3 changes nothing in this answer: reason solve only uses evaluation.steps, "
     assert line.startswith(said)
     assert all(SETTING.match(f"{key}=") for key in keys_of(Mark.READABLE))
+    refusal([*words[:2], "steps=2"], "a run and a puzzle are needed")
     refusal([*words, "model.hidden_size=3"], "model.hidden_size cannot change for a trained model")
     refusal([*words, "step=4"], "did you mean steps? see: reason solve --help")
     refusal([*words, "--top-p", "0.5"], "--top-p is for texts; this is a puzzle")
