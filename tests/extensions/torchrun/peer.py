@@ -20,6 +20,11 @@ from reason.cli import main
 from reason.training.loop import Trainer
 
 
+def training(data, run, settings):
+    """The words that train the 4×4 preset with some settings."""
+    return ["train", "sudoku-4x4", f"data={data}", f"run={run}", *(f"{key}={each}" for key, each in settings.items())]
+
+
 def in_world(rank, port, words):
     """`reason WORDS…` as process `rank` of two; the variables are those that torchrun sets."""
     world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}

@@ -14,7 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from conftest import TINY, pairs
-from peer import in_world
+from peer import in_world, training
 from test_loop import everything, hold_equal, resumed, signalled
 
 from reason.cli import main
@@ -35,8 +35,6 @@ DETERMINISTIC = TINY | pairs(
 )
 
 ODD = ["evaluation.limit=3", "evaluation.batch_size=1"]  # how the trained run is read: an odd number of puzzles
-
-
 PEER = Path(__file__).parent / "peer.py"
 
 
@@ -48,12 +46,8 @@ def free_port():
 
 def test_two_processes_are_one(monitored_4x4, tmp_path, capsys):
     """The loss curve within 1e-5; each puzzle read once; resumed by two to the bit, by one within 1e-5."""
-
-    def words(run):
-        pairs = [f"{key}={value}" for key, value in DETERMINISTIC.items()]
-        return ["train", "sudoku-4x4", f"data={monitored_4x4}", f"run={tmp_path / run}", *pairs]
-
-    commands = [words("two"), [*words("parts"), "--max-steps", "3"], ["train", f"run={tmp_path / 'parts'}", "--resume"]]
+    one, two, parts = (training(monitored_4x4, tmp_path / run, DETERMINISTIC) for run in ("one", "two", "parts"))
+    commands = [two, [*parts, "--max-steps", "3"], ["train", f"run={tmp_path / 'parts'}", "--resume"]]
     commands += [["evaluate", str(tmp_path / "two"), "name=odd", *ODD]]
     plans = [{"port": free_port(), "words": line} for line in commands]
     (tmp_path / "plan.json").write_text(json.dumps(plans))
@@ -63,22 +57,18 @@ def test_two_processes_are_one(monitored_4x4, tmp_path, capsys):
             if plan["words"][-2:] == ["--max-steps", "3"]:
                 shutil.copytree(tmp_path / "parts", tmp_path / "alone")
         assert other.wait(60) == 0
-    out = capsys.readouterr().out
-    assert "2 processes, 4 rows each" in out
-    assert main(words("one")) == 0
+    assert "2 processes, 4 rows each" in capsys.readouterr().out
+    assert main(one) == 0
     assert main(["evaluate", str(tmp_path / "two"), "name=alone", *ODD]) == 0
     assert reading(tmp_path / "two", "odd") == reading(tmp_path / "two", "alone")
     with pytest.warns(UserWarning, match="saved by 2 processes, going on with 1"):
         resumed(read_config(tmp_path / "alone/config.json"), tmp_path / "alone").train()
-    one = read_metrics(tmp_path / "one")
     for run in ("two", "parts", "alone"):
-        lines = read_metrics(tmp_path / run)
-        assert [line["step"] for line in lines] == [line["step"] for line in one]
-        for mine, theirs in zip(one, lines, strict=True):
+        for mine, theirs in zip(read_metrics(tmp_path / "one"), read_metrics(tmp_path / run), strict=True):
             for key in ("loss", "loss/lm", "loss/q_halt", "gradient_norm", "weight/equil_z", "norm/lm"):
                 if key in mine:
                     assert theirs[key] == pytest.approx(mine[key], abs=1e-5, rel=1e-5), (run, mine["step"], key)
-            for key in ("finished", "exact", "mean_steps", "puzzle_steps", "monitor/exact", "monitor/puzzles"):
+            for key in ("step", "finished", "exact", "mean_steps", "puzzle_steps", "monitor/exact", "monitor/puzzles"):
                 assert theirs.get(key) == mine.get(key), (run, mine["step"], key)
     hold_equal(tmp_path / "two", tmp_path / "parts")
     whole, alone = everything(tmp_path / "two"), everything(tmp_path / "one")
@@ -99,8 +89,7 @@ def test_a_batch_that_does_not_divide_is_refused(tiny, tmp_path):
 
 def test_each_process_has_its_gpu(monkeypatch):
     assert device_of_process("cuda:1") == "cuda:1"
-    launched = {"WORLD_SIZE": "2", "LOCAL_RANK": "1", "TORCHELASTIC_RUN_ID": "test"}
-    for name, value in launched.items():
+    for name, value in {"WORLD_SIZE": "2", "LOCAL_RANK": "1", "TORCHELASTIC_RUN_ID": "test"}.items():
         monkeypatch.setenv(name, value)
     assert device_of_process("cuda") == "cuda:1"
     assert device_of_process("cpu") == "cpu"
@@ -144,9 +133,7 @@ def test_a_carry_with_relations_is_gathered(tmp_path):
 
 @pytest.mark.slow
 def test_a_partner_that_stops_is_not_waited_for_for_ever(sudoku_4x4, tmp_path, monkeypatch, capsys):
-    settings = TINY | {"training.steps": "100", "training.checkpoint_every": "1"}
-    words = ["train", "sudoku-4x4", f"data={sudoku_4x4}", f"run={tmp_path / 'run'}"]
-    words += [f"{key}={value}" for key, value in settings.items()]
+    words = training(sudoku_4x4, tmp_path / "run", TINY | pairs("training.steps=100 training.checkpoint_every=1"))
     plan = {"port": free_port(), "words": words, "stops": 3}
     (tmp_path / "plan.json").write_text(json.dumps([plan]))
     with subprocess.Popen([sys.executable, str(PEER), str(tmp_path / "plan.json")]) as peer:
@@ -169,9 +156,9 @@ def test_a_partner_that_stops_is_not_waited_for_for_ever(sudoku_4x4, tmp_path, m
 def test_torchrun_interrupted_saves_and_names_the_line_that_resumes(number, monitored_4x4, tmp_path):
     """Under torchrun itself, which passes the signal on (and at Ctrl-C repeats it): all stop at one step."""
     root, run = Path(__file__).parents[3], tmp_path / "run"
-    pairs = [f"{key}={value}" for key, value in (DETERMINISTIC | {"training.steps": "100000"}).items()]
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = [*launch, str(root / "train.py"), "sudoku-4x4", f"data={monitored_4x4}", f"run={run}", *pairs]
+    _, *words = training(monitored_4x4, run, DETERMINISTIC | {"training.steps": "100000"})
+    command = [*launch, str(root / "train.py"), *words]
     # a terminal sends Ctrl-C to torchrun and its processes alike
     send = os.killpg if number == signal.SIGINT else os.kill
     _, out, err = signalled(command, run, lambda process: send(process.pid, number))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import TINY, pairs
+from peer import training
 from test_loop import hold_equal
 
 from reason.cli import main
@@ -16,13 +17,8 @@ from reason.training.log import read_metrics
 
 ROOT = Path(__file__).parents[3]
 NAMESPACES = [f"reason-{os.getpid()}-{node}" for node in "ab"]
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not hasattr(os, "geteuid") or os.geteuid() != 0 or not (shutil.which("ip") and shutil.which("unshare")),
-        reason="network namespaces need root, ip and unshare",
-    ),
-]
+ABLE = hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("ip") and shutil.which("unshare")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not ABLE, reason="network namespaces need root, ip and unshare")]
 
 # No draw but the puzzles'; a single cycle, because each further cycle amplifies the rounding of sums over rows.
 SHALLOW = TINY | pairs(
@@ -59,8 +55,7 @@ def launch(node, words, met, restarts):
     name, interface = f"node-{'ab'[node]}", f"v{os.getpid()}{'ab'[node]}"
     command = ["ip", "netns", "exec", NAMESPACES[node], "unshare", "--uts", "sh", "-c"]
     command += [f'echo {name} > /proc/sys/kernel/hostname; exec "$@"', "sh", sys.executable]
-    command += ["-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1"]
-    command += ["--max-restarts", str(restarts)]
+    command += f"-m torch.distributed.run --nnodes 2 --nproc-per-node 1 --max-restarts {restarts}".split()
     command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "10.213.0.1:29500", "--rdzv-id", "test"]
     # the host of the store by word, since the nodes' names are in no directory
     command += ["--rdzv-conf", f"is_host={1 - node}", "--local-addr", f"10.213.0.{node + 1}"]
@@ -78,15 +73,12 @@ def trained(words, met="0 0", restarts=0):
     return said
 
 
-def words_of(data, run):
-    return ["train", "sudoku-4x4", f"data={data}", f"run={run}", *(f"{k}={v}" for k, v in SHALLOW.items())]
-
-
 def test_two_nodes_are_one_process_and_a_killed_one_is_replaced(nodes, monitored_4x4, tmp_path):
     """The loss curve within 1e-6; with rank 1 killed in step 4 and --max-restarts 1, the same bits."""
-    assert main(words_of(monitored_4x4, tmp_path / "one")) == 0
-    trained(words_of(monitored_4x4, tmp_path / "two"))
-    said = trained(words_of(monitored_4x4, tmp_path / "killed"), f"{int(signal.SIGKILL)} 3", restarts=1)
+    one, two, killed = (training(monitored_4x4, tmp_path / run, SHALLOW) for run in ("one", "two", "killed"))
+    assert main(one) == 0
+    trained(two)
+    said = trained(killed, f"{int(signal.SIGKILL)} 3", restarts=1)
     assert "continues at step 2" in said[0]
     one, two = ([line["loss"] for line in read_metrics(tmp_path / run) if "loss" in line] for run in ("one", "two"))
     assert len(one) == 6
