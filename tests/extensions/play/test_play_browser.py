@@ -9,19 +9,24 @@ import pytest
 import torch
 from conftest import make_set, output
 
+import reason
 from datasets_gen.puzzles import puzzle_of
-from reason.config.overrides import derive, read_config
 from reason.data import PuzzleData
-from reason.extensions.export.onnx import CPU, batch_of, torch_answers
+from reason.extensions.export.onnx import batch_of, torch_answers
 from reason.extensions.play.shipped import shown
 from reason.models.layout import IMPOSSIBLE
 from reason.plugins import extensions
 from reason.pretrained import FOLDER
-from reason.runs.directory import load_run
 
 pytestmark = pytest.mark.browser
 api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: pip install -e '.[browser]'")
 EASY = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
+SETS = {
+    "sudoku": "sudoku",
+    "sudoku-6x6": "sudoku --size 6",
+    "maze": "maze --size 10",
+    "addition": "addition --digits 3 --zero-pad --no-reverse --blank-answer",
+}
 HARD = "..5..9...6..7.....78..6.9..4......2...85..6.......1..4.3..2...1..79..5.......3..."
 
 
@@ -58,24 +63,14 @@ def link(**values):
     return "#" + urlencode(values)
 
 
-SETS = {
-    "sudoku": "sudoku --train 5 --test 20 --seed 7",
-    "sudoku-6x6": "sudoku --size 6 --train 5 --test 20 --seed 7",
-    "maze": "maze --size 10 --train 5 --test 20 --seed 7",
-    "addition": "addition --digits 3 --zero-pad --no-reverse --blank-answer --train 5 --test 20 --seed 7",
-}
-
-
 @pytest.mark.parametrize("name", shown())
 def test_logits_and_answers_are_those_of_torch(name, opened, tmp_path):
     """Of 20 unseen puzzles: four steps from torch's states, their logits; from the first state on, every answer."""
-    run = FOLDER / name
-    config = derive(read_config(run / "config.json"), {"training.precision": "fp32"})
-    model = load_run(run, CPU, config, config.evaluation.weights).model
-    data = PuzzleData(make_set(SETS[name], tmp_path / "set"), "test")
-    model.add_shape(data.shape)
+    run = reason.load(FOLDER / name, device="cpu", training={"precision": "fp32"})
+    data = PuzzleData(make_set(f"{SETS[name]} --train 5 --test 20 --seed 7", tmp_path / "set"), "test")
+    run.model.add_shape(data.shape)
     questions, (rows, columns) = data.inputs, data.shape.structure.grid
-    steps, page = config.rollout.trained_steps, opened(link(model=name))
+    steps, page = run.config.rollout.trained_steps, opened(link(model=name))
     guides = [0, 1, steps // 2, steps - 1]  # states take long to hand over
     compute = """async ([name, tokens, rows, columns, states, steps]) => {
       const model = play.models.find((one) => one.name === name), boards = [{ rows, columns, tokens }];
@@ -88,15 +83,14 @@ def test_logits_and_answers_are_those_of_torch(name, opened, tmp_path):
     }"""
     assert len(questions) == 20
     for question in questions:
-        expected = torch_answers(model, batch_of(question[None].long()), steps, config.seed)
+        expected = torch_answers(run.model, batch_of(question[None].long()), steps, run.config.seed)
         states = [{part: z.ravel().tolist() for part, z in expected.before[m].items()} for m in guides]
         given = [name, question.tolist(), rows, columns, states, steps]
         said, guided = (np.array(each, np.float32)[:, None] for each in page.evaluate(compute, given))
         right = expected.logits[guides].ravel()
         there = right > IMPOSSIBLE
         assert np.abs(guided.ravel() - right)[there].max() <= 1e-4 * np.abs(right[there]).max()
-        shape = expected.logits.shape
-        assert (said.reshape(shape).argmax(-1) == expected.logits.argmax(-1)).all()
+        assert (said.reshape(expected.logits.shape).argmax(-1) == expected.logits.argmax(-1)).all()
 
 
 @pytest.mark.skipif("declared" not in extensions(), reason="extension declared")
@@ -109,10 +103,9 @@ def test_a_puzzle_of_a_declared_set_is_drawn_and_answered_as_by_torch(open_page,
     page = open_page(out, link(model="run"))
     page.locator("#speed").select_option("0")
     page.locator("#examples button", has_text="puzzle 2").click()
-    config = derive(read_config(run / "config.json"), {"training.precision": "fp32"})
-    model, data = load_run(run, CPU, config, config.evaluation.weights).model, PuzzleData(made, "test")
-    batch, puzzle = data.take(torch.tensor([1])), puzzle_of(data.metadata)
-    drawing = puzzle.draw(batch.inputs[0].numpy(), None, data.instances[1])
+    model, data = reason.load(run, device="cpu", training={"precision": "fp32"}).model, PuzzleData(made, "test")
+    batch = data.take(torch.tensor([1]))
+    drawing = puzzle_of(data.metadata).draw(batch.inputs[0].numpy(), None, data.instances[1])
     assert page.locator("#drawing").text_content() == drawing
     state = think(page)
     expected = torch_answers(model, batch, len(state["tries"][0]["frames"]), 0).logits.argmax(-1)[:, 0]
