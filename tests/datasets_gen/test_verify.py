@@ -161,7 +161,8 @@ def own_set(directory, labels, task=None, **more):
 
 @pytest.mark.parametrize("task", [{}, {"name": ["chess"]}, {"causal": True}])
 def test_the_layout_of_a_puzzle_of_one_s_own_is_verified(tmp_path, capsys, task):
-    own_set(tmp_path / "set", np.ones((3, 4)), task)
+    own_set(tmp_path / "set", np.ones((3, 4)), task, sources=["\udcff.csv"])  # a file's name need not be UTF-8
+    assert read_split(tmp_path / "set", "train")[0].sources == ["?.csv"]
     assert main(["verify", str(tmp_path / "set")]) == 0
     out, error = capsys.readouterr()
     assert "train: layout of 3 examples" in out
