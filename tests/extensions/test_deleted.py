@@ -42,7 +42,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "trackers": (["train", "sudoku-4x4", "data=whole", "training.tracker=wandb"], 1, "wandb: no tracker is installed"),
 }
 DECLARED = [  # what else needs declared puzzles: a preset, a set of them, a mixer
-    (["train", "sudoku-4x4", "model.mixer=linear"], 1, "local, groups; got linear"),
+    (["train", "sudoku-4x4", "model.mixer=linear"], 1, "; got linear"),
     (["train", "killer"], 1, "unknown preset killer"),
     (["generate", "verify", "killer"], 0, "warning: only the layout was checked: no puzzle family for task"),
 ]
