@@ -189,17 +189,20 @@ def test_terms_of_a_map_move_the_point_too():
         assert seen.model.tokens.weight.grad.abs().sum() > 0  # of a state: through the step that led to it
 
 
-@pytest.mark.usefixtures("exact")
-def test_cells_beyond_the_edge_do_not_count():
-    """Of one model, on mazes of 3×3, and on the same inside walled ones of 7×7."""
+def in_a_larger_maze():
+    """A step of one model on mazes of 3×3, and on the same inside walled ones of 7×7."""
     settings = {"mixer": "local", "puzzle_emb_len": 0, "initial": "input", "q_from": "mean"}
     small, large = (Shape(seq_len=n * n, vocab_size=6, structure=Maze(n).structure) for n in (3, 7))
     model = RecursiveModel(RecursiveConfig(**SMALL.model_dump() | settings), small, torch.float64).double()
     model.add_shape(large)
     tokens, walled = torch.randint(2, 6, (2, 3, 3)), torch.ones(2, 7, 7, dtype=torch.long)
     walled[:, 2:5, 2:5] = tokens
-    both = [unrolled(model, tokens=puzzles.flatten(1)) for puzzles in (tokens, walled)]
-    alone, inside = ([loss(seen).item() for loss in STABILITY] for seen in both)
+    return [unrolled(model, tokens=puzzles.flatten(1)) for puzzles in (tokens, walled)]
+
+
+@pytest.mark.usefixtures("exact")
+def test_cells_beyond_the_edge_do_not_count():
+    alone, inside = ([loss(seen).item() for loss in STABILITY] for seen in in_a_larger_maze())
     assert inside == pytest.approx(alone, rel=1e-3)
 
 
