@@ -79,6 +79,15 @@ def test_golden_curve(tmp_path, request):
     hold_against_golden("looped-jsrr", [line["loss"] for line in lines], request.config.getoption("--record-golden"))
 
 
+def test_jsrr_on_a_recursive_preset(tiny, tmp_path):
+    """Beside the halting loss, it enters the loss as eq. 4 has it."""
+    settings = {"loss.weights.jsrr": "0.2", "training.steps": "2", "training.log_every": "1"}
+    trainer_of(override(tiny, settings), tmp_path / "short").train()
+    for line in read_metrics(tmp_path / "short"):
+        total = 0.8 * line["loss/lm"] + 0.5 * line["loss/q_halt"] + 0.2 * line["loss/jsrr"]
+        assert line["loss"] == pytest.approx(total, rel=1e-5)
+
+
 def test_compiled_equals_eager(looped, tmp_path):
     """One graph of the block whatever T is; Jacobian products go past it."""
     _, graphs = both(override(looped, RANDOM | JSRR), tmp_path)

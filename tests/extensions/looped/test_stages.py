@@ -32,6 +32,18 @@ def test_stage_two_changes_nothing_but_the_gate(addition, tmp_path):
         assert changed == {"gate.out.weight", "gate.out.bias"}
 
 
+def test_a_run_without_a_gate_gets_a_fresh_one(addition, tmp_path):
+    small = NARROW | {"data.directory": str(addition)}
+    ungated = "model.gate=none loss.weights.exit=0 loss.weights.exit_entropy=0 loss.weights.lm=1 loss.schedules={}"
+    plain = small | pairs(f"{ungated} ema.decay=0.5")
+    trainer_of(override(preset("ouro-small-stage-1").config(), plain), tmp_path / "plain").train()
+    config = override(preset("ouro-small-stage-2").config(), small | {"init_from": str(tmp_path / "plain")})
+    begun = trainer_of(config, tmp_path / "new").model.state_dict()
+    average = load_file(checkpoints(tmp_path / "plain")[-1] / "ema.safetensors")
+    assert all(torch.equal(begun[name], average[name]) for name in average)  # as evaluation reads it
+    assert begun["gate.out.weight"].abs().sum() == begun["gate.out.bias"].abs().sum() == 0
+
+
 @pytest.mark.parametrize("times", [2, 3])
 def test_an_upcycled_stack_does_in_one_loop_what_the_old_one_did_in_several(times):
     """A gate, which the old one lacks, keeps its initial weights."""

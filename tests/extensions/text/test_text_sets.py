@@ -28,7 +28,7 @@ def test_words_are_the_most_frequent_that_occur_twice():
     for kind, few, many in (("words", 3, 100), ("bpe", 257, 2000)):
         with pytest.raises(DatasetError, match=f"--vocabulary {few}: {kind} need {few + 1} or more"):
             fitted(kind, TEXTS, few)
-        with pytest.raises(DatasetError, match=rf"{many}: {kind} that .* \d+ tokens; type --vocabulary"):
+        with pytest.raises(DatasetError, match=rf"--vocabulary {many}: {kind} .* make \d+ tokens; type --vocabulary"):
             fitted(kind, TEXTS, many)
 
 
@@ -116,7 +116,7 @@ FAULTS = {  # content, further words, what is said
     "f2.jsonl": ("[" * 100_000, "", "f2.jsonl:1 is not JSON"),
     "f3.txt": ("a", "--test nan", "type shares with a sum below 1"),
     "g.txt": ("one", "", "are too few for 2 splits"),
-    "h.txt": ("one\ntwo\nsix\nten\n" * 9, "--tokens words --vocabulary 50", "type --tokens bytes"),
+    "h.txt": ("one\ntwo\nsix\nten\n" * 9, "--tokens words --vocabulary 50", "make 3 tokens; type --tokens bytes"),
     "j.txt": ("one\n" * 99, "--window 1", "--window 1 --stride 1: windows need 2 tokens or more"),
     "nothing/x.bin": (b"1", "", "has no file that ends in .txt"),
 }
