@@ -70,7 +70,7 @@ def first_step(model, rows, config, loops=1):
 
 def test_staggered_rows_halt_one_after_the_other_and_then_take_all_steps():
     config = RolloutConfig(supervision_steps=3, halting="none", staggered=True)
-    _, seen = play(config, 7, [1e9] * 4, rows=4)
+    _, seen = play(config, 7, [0.0] * 4, rows=4)  # all want to halt, and none may
     steps = [[1, 2, 3, 1], [2, 3, 1, 2], [3, 1, 2, 3]]
     assert [step.steps.tolist() for step in seen] == [*steps, *steps, steps[0]]
     assert first_carry(Counter(), Stream(2)(), config, first=2).steps.tolist() == [2, 0]  # rows 2 and 3, in process 1
@@ -130,15 +130,17 @@ def test_what_each_carry_keeps_and_draws_anew():
     assert all(step.active.all() for step in seen)
 
 
-def test_exploration_demands_a_uniform_least_number_of_steps():
-    """All rows want to halt at once; with ε = 1 a row at m does so with probability (m − 1)/(N − 1)."""
+@pytest.mark.parametrize("epsilon", [1.0, 0.5])
+def test_exploration_demands_a_uniform_least_number_of_steps(epsilon):
+    """All rows want to halt at once; a row at m does so with probability 1 − ε + ε(m − 1)/(N − 1)."""
     rows, limit = 20_000, 5
-    config = RolloutConfig(supervision_steps=limit, halt_exploration_prob=1.0)
+    config = RolloutConfig(supervision_steps=limit, halt_exploration_prob=epsilon)
     carries, _ = play(config, 3, [0.0] * rows, rows=rows)
     alive = torch.ones(rows, dtype=torch.bool)
     for m, carry in enumerate(carries, start=1):
         share = carry.halted[alive].float().mean().item()
-        assert share == pytest.approx((m - 1) / (limit - 1), abs=4 * (0.25 / alive.sum().item()) ** 0.5)
+        expected = 1 - epsilon + epsilon * (m - 1) / (limit - 1)
+        assert share == pytest.approx(expected, abs=4 * (0.25 / alive.sum().item()) ** 0.5)
         alive &= ~carry.halted
 
 

@@ -47,6 +47,18 @@ def test_a_full_disk_names_what_is_safe(error, said, half, monkeypatch):
     assert {path.name for path in (half / "checkpoints").iterdir()} == {"step-000000", "step-000002"}
 
 
+def test_a_damaged_checkpoint_ahead_is_dropped(half):
+    flip(half / STEP / "weights.safetensors", 4000)
+    assert main([*RESUME, "--max-steps", "1"]) == 0
+    assert [path.name for path in checkpoints(half)] == ["step-000000", "step-000001"]
+
+
+def test_the_newest_checkpoint_is_found_by_number(tmp_path):
+    for step in (999_999, 1_000_000):
+        (tmp_path / f"checkpoints/step-{step}").mkdir(parents=True)
+    assert checkpoints(tmp_path)[-1].name == "step-1000000"
+
+
 def test_what_changed_when_training_went_on_stays_so(half, sudoku_4x4, here):
     shutil.copytree(sudoku_4x4, here / "moved")
     moved = [*RESUME, f"data={here / 'moved'}", "--max-steps", "3"]

@@ -152,6 +152,15 @@ def test_loss_scaling_changes_no_gradient_and_saves_small_ones():
     torch.testing.assert_close(scaled, torch.full((4,), 1e-9), rtol=2e-2, atol=0)
 
 
+def test_one_step_in_every_window_is_measured(tiny, tmp_path):
+    """A window is `balance.every` optimizer steps; each has two backward passes here."""
+    trainer, plans = trainer_of(override(tiny, EIGHT | {"balance.every": "3"}), tmp_path / "run"), []
+    for _ in range(6):
+        plans += trainer.step_plans()
+        trainer.index += 2
+    assert sum(plan.measure_gradients for plan in plans) == 2
+
+
 def test_a_training_with_all_eight_terms_and_a_frozen_embedding(tiny, tmp_path):
     """After three quarters of the four steps rep x has no gradient, keeps λ, and training goes on."""
     trainer = trainer_of(override(tiny, EIGHT), tmp_path / "run")

@@ -84,6 +84,10 @@ def test_halt_loss_is_the_bce_of_being_exact():
     halt, exact = [0.3, -1.2, 5.0, -0.7], [1, 0, 1, 1]
     seen = of_logits(logits, torch.tensor([[1], [1], [0], [IGNORE]]), q_halt=torch.tensor(halt))
     assert halt_loss(seen).item() == pytest.approx(np.mean(list(map(reference.bce, halt, exact))), rel=1e-5)
+    waiting = replace(seen, active=torch.tensor([True, True, False, False]))
+    assert halt_loss(waiting).item() == pytest.approx(sum(map(reference.bce, halt[:2], exact)) / 4, rel=1e-5)
+    first = Readout(1 - logits, -torch.tensor(halt))  # of a backward pass with two loops, of which the last counts
+    assert halt_loss(replace(seen, readouts=(first, *seen.readouts))) == halt_loss(seen)
 
 
 def test_q_continue_bootstraps_from_one_step_further():
@@ -95,6 +99,9 @@ def test_q_continue_bootstraps_from_one_step_further():
     targets = [1 / (1 + math.exp(-q)) for q in (1.0, 2.0, -3.0)]
     expected = np.mean([reference.bce(q, t) for q, t in zip(q_continue.tolist(), targets, strict=True)])
     assert q_continue_loss(seen).item() == pytest.approx(expected, rel=1e-5)
+    assert q_continue_loss(replace(seen, active=torch.zeros(3, dtype=torch.bool))) == 0
+    first = seen.readouts[0]._replace(q_continue=-q_continue)
+    assert q_continue_loss(replace(seen, readouts=(first, *seen.readouts))) == q_continue_loss(seen)
 
 
 @pytest.fixture

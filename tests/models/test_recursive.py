@@ -1,4 +1,4 @@
-"""The recursive model against a naive float64 loop, its gradient's reach, and its published sizes."""
+"""The recursive model against a naive float64 loop, and its gradient's reach."""
 
 from itertools import pairwise
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 from conftest import trainer_of
 from evaluators import read
+from survivors import flip
 from test_loop import everything, untimed
 
 from reason.config.overrides import override
@@ -116,3 +117,6 @@ def test_the_best_is_kept_and_can_be_evaluated(watched, tmp_path, monkeypatch):
     assert checkpoint.best_checkpoint(tmp_path / "run").name == "step-000003"
     assert load_run(tmp_path / "run", CPU, override(config, {"evaluation.checkpoint": "best"})).step == 3
     assert load_run(tmp_path / "run", CPU, config).step == 6
+    assert Validation(7, 0.9, 0.6, 11, 0.0).beats(trainer.best)  # of equally many boards more cells
+    flip(tmp_path / "run/checkpoints/step-000003/weights.safetensors", 4000)
+    assert checkpoint.best_checkpoint(tmp_path / "run") is None

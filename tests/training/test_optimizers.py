@@ -46,13 +46,14 @@ def test_each_form_of_adam_atan2_is_its_formula(kind, eps):
     np.testing.assert_allclose(end, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("eps", [None, 0.5])
-def test_adamw_is_torchs(eps):
-    start, gradients, end = moved(OptimizerConfig(kind="adamw", lr=0.01, weight_decay=0.3, betas=BETAS, eps=eps))
+@pytest.mark.parametrize(("eps", "clip"), [(None, None), (0.5, None), (0.5, 1.0)])
+def test_adamw_is_torchs(eps, clip):
+    config = OptimizerConfig(kind="adamw", lr=0.01, weight_decay=0.3, betas=BETAS, eps=eps, grad_clip=clip)
+    start, gradients, end = moved(config)
     twin = nn.Parameter(torch.from_numpy(start))
     adamw = torch.optim.AdamW([twin], lr=0.01, betas=BETAS, weight_decay=0.3, eps=eps or 1e-8)
     for gradient in gradients:
-        twin.grad = torch.from_numpy(gradient)
+        twin.grad = torch.from_numpy(gradient) * min(1.0, (clip or np.inf) / np.linalg.norm(gradient))
         adamw.step()
     np.testing.assert_allclose(end, twin.detach().numpy(), atol=1e-6)
 

@@ -75,7 +75,7 @@ def test_a_captured_evaluation_reads_what_an_eager_one_reads(trained):
 
 def hold_same_reading(model, data, step):
     """Three batches, of which the last is padded."""
-    eager = evaluator_of(model, data, 6, 5)
+    eager = evaluator_of(model, data, 6, 5, limit=11)
     found = [evaluate(each, consumers_of(each)) for each in (eager, replace(eager, fill=True, step=step))]
     assert step.replay
     for name in ("exact_by_step", "loss_by_step"):

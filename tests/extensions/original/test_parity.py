@@ -76,7 +76,7 @@ def test_a_wrong_model_is_seen(tmp_path):
     model, config, arrays = imported("trm_att", tmp_path / "run")
     model.config = model.config.model_copy(update={"l_cycles": 3})
     found = deviations(reproduced(model, config, arrays), arrays)
-    del found["train.halted"]  # nobody halts in either
+    del found["train.halted"]  # everybody halts in both
     assert min(found.values()) > 1e-5
 
 
