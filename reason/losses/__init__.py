@@ -109,7 +109,7 @@ class LossConfig(BaseConfig):
         own = {f"{name}.{key}": f"weights.{name}=0" for name in off for key in leaves(getattr(self, name).model_dump())}
         readers = [name for name, term in TERMS.items() if "rows" in term.settings]
         if not set(readers) & set(self.present):
-            own["rows"] = " and ".join(f"weights.{name}=0" for name in readers)
+            own["rows"] = " and loss.".join(f"weights.{name}=0" for name in readers)
         return super().idle | own
 
     @property

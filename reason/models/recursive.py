@@ -43,7 +43,7 @@ States = RecursiveState | OneState
 class RecursiveModel(LayoutModel):
     """The model of HRM, TRM and CMM: two states or one, which one or two networks update, and a readout of z_H.
 
-    An accelerator may set `fused_step`(model, state, context), which computes a step without noise, or returns None.
+    An accelerator may set `fused_step`(model, state, context), which computes a step, or returns None.
     """
 
     config: RecursiveConfig
@@ -126,9 +126,7 @@ class RecursiveModel(LayoutModel):
 
     def step(self, state: States, context: Context) -> States:
         """Run N_H cycles. The last `cycles.gradient_calls` calls build a graph. Noise is added only in training."""
-        by_calls = self.training and (self.config.noise != "none" or self.config.gradient_checkpointing)
-        fused = None if by_calls else self.fused_step
-        if fused is not None and (after := fused(self, state, context)) is not None:
+        if self.fused_step is not None and (after := self.fused_step(self, state, context)) is not None:
             return after
         with self.autocast():
             return final_state(self.calls(state, context, self.config.cycles, self.training))
@@ -200,8 +198,10 @@ def unmarked(logits: Tensor, marks: tuple[int, ...]) -> Tensor:
     if not marks:
         return logits
     plain, marked = logits.split([logits.shape[-1] - len(marks), len(marks)], dim=-1)
-    index = torch.tensor(marks, device=logits.device)
-    return plain.index_copy(-1, index, torch.maximum(plain.index_select(-1, index), marked))
+    columns = list(plain.unbind(-1))  # the tokens, not a tensor of them, which would be copied to the device
+    for token, other in zip(marks, marked.unbind(-1), strict=True):
+        columns[token] = torch.maximum(columns[token], other)
+    return torch.stack(columns, dim=-1)
 
 
 def final_state(calls: Iterator[States]) -> States:

@@ -161,9 +161,10 @@ def build_trainer(config: Config, run: Path, data: TrainingSets, world: World | 
     seed_this_process(config.seed, world)
     watched = load_monitor_sets(config, data)
     if config.evaluation.checkpoint == "best" and not watched:
+        off = not config.training.monitor.puzzles
+        why = "training.monitor.puzzles=0 reads none of it" if off else f"{data.directory} has none"
         raise ConfigError(
-            f"evaluation.checkpoint=best is chosen on a validation split, and {data.directory} has none; "
-            "type evaluation.checkpoint=newest"
+            f"evaluation.checkpoint=best is chosen on a validation split, and {why}; type evaluation.checkpoint=newest"
         )
     rows, steps = batch_size // world.size, config.rollout.trained_steps
     model.to(device)
@@ -220,7 +221,8 @@ def _initial_model(config: Config, run: Path, data: TrainingSets) -> tuple[Reaso
         weights = begun(model, weights)
     changes = changes_between(config, trained_with)
     fixed = {key: v for key, v in changes.items() if key.startswith("model.") and not has_mark(key, Mark.RESUMABLE)}
-    fix = f"give the model the settings and the kind of data set of that run; settings: {' '.join(as_typed(fixed))}"
+    typed = f"; settings: {' '.join(as_typed(fixed))}" if fixed else ""
+    fix = f"give the model the settings and the kind of data set of that run{typed}"
     load_fitting(model, weights, f"init_from={source}", fix)
     changed = {
         "messages that start at zero": {*now} - {*before},

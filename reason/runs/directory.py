@@ -33,6 +33,7 @@ from reason.training.checkpoint import (
     refuse_other_config,
     saved_state,
     step_of,
+    to_disk,
 )
 from reason.training.device import float32_by_onednn
 from reason.training.log import read_metrics
@@ -126,6 +127,8 @@ def change_config(run: Path, config: Config) -> None:
 def _write_record(run: Path, record: dict[str, Any]) -> None:
     with published(run / "config.json", replace=True) as part:
         part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        to_disk(part)  # without it no checkpoint can be read
+    to_disk(run)
 
 
 def refuse_existing(run: Path) -> None:
@@ -175,7 +178,9 @@ def chosen_checkpoint(run: Path, which: str) -> Path:
         raise ConfigError(f"evaluation.checkpoint=best: {run} has none, {why}; type evaluation.checkpoint=newest")
     folder = best if which == "best" else next(readable(run), None)
     if folder is None:
-        raise ConfigError(f"{run} holds no checkpoint that can be read; train it further with --resume")
+        lost = checkpoints(run) or read_metrics(run)
+        fix = f"put {run / 'checkpoints'} back, or name another run" if lost else "train it further with --resume"
+        raise ConfigError(f"{run} holds no checkpoint that can be read; {fix}")
     return folder
 
 

@@ -87,7 +87,7 @@ def training_curve(run: Path) -> dict[str, list[list[float]]]:
             for key in (*TRAINING, *MONITOR):
                 if is_number(line.get(key)):
                     curves.setdefault(key, []).append([line["step"], line[key]])
-    return {key: points[:: -(-len(points) // LINES)] for key, points in curves.items()}
+    return {key: points[:: -len(points) // LINES][::-1] for key, points in curves.items()}  # keeps the last
 
 
 def is_number(value: Any) -> bool:

@@ -124,7 +124,7 @@ def refuse_unread(config: Config, data: PuzzleData) -> None:
 
 
 def load_monitor_sets(config: Config, sets: TrainingSets) -> list[PuzzleData]:
-    """Load the validation splits, which choose the best checkpoint, to the device; none if a set has none."""
+    """Load the validation splits, which choose the best checkpoint, to the device, of the sets that have one."""
     puzzles = config.training.monitor.puzzles
     sets_watched = [data for data in sets.parts if puzzles and "validation" in splits_of(data.directory)]
     splits = [PuzzleData(data.directory, "validation", data.device) for data in sets_watched]

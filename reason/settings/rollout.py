@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from reason.settings.base import BaseConfig, When
+from reason.settings.base import BaseConfig, When, value_text
 
 Halting = Literal["bce", "q-learning", "none"]
 
@@ -40,6 +40,12 @@ class LoopsConfig(BaseConfig):
         if random and (LAWS.get(str(random.get("law"))) != numbers.keys() or not positive or random["max"] < 1):
             raise ValueError(f"{random} is not a law of positive numbers: type {TYPED}")
         return random
+
+    @property
+    def idle(self) -> dict[str, str]:
+        """Return the settings without effect: `count`, if T is random from the first step on."""
+        random = {"count": f"random={value_text(self.random)}"}
+        return super().idle | (random if self.random and not self.start else {})
 
     @property
     def allows_several(self) -> str | None:

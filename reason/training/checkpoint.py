@@ -26,7 +26,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from reason.config.describe import has_mark
-from reason.config.overrides import leaves, renewed
+from reason.config.overrides import flattened, renewed
 from reason.errors import ConfigError
 from reason.files import published, read_json
 from reason.settings.base import Mark
@@ -120,8 +120,8 @@ def save_checkpoint(
             path.chmod((scratch / "state.json").stat().st_mode)
         seal(scratch)
         for path in (*scratch.iterdir(), scratch):
-            _to_disk(path)
-    _to_disk(folder.parent)
+            to_disk(path)
+    to_disk(folder.parent)
     folders = checkpoints(run)
     newest = [path for path in folders if step_of(path) <= step][-keep:]
     for old in folders:
@@ -138,7 +138,8 @@ def _save_tensors(tensors: Mapping[str, Tensor], file: Path) -> None:
         raise OSError(errno.EIO, f"the checkpoint could not be written ({error})", str(file)) from error
 
 
-def _to_disk(path: Path) -> None:
+def to_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
     if path.is_dir() and os.name == "nt":  # folders cannot be opened there
         return
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
@@ -196,8 +197,8 @@ def refuse_other_config(saved: dict[str, Any], present: dict[str, Any], folder: 
 
     A setting that only one of the two has, because of another version, does not count.
     """
-    now = leaves(renewed(present))
-    for key, was in leaves(renewed(saved)).items():
+    now = flattened(renewed(present))
+    for key, was in flattened(renewed(saved)).items():
         if key in now and now[key] != was and not has_mark(key, Mark.RESUMABLE):
             raise ConfigError(
                 f"{folder} was made with {key}={was}, config.json has {now[key]}: put {was} back, or start another run"

@@ -15,7 +15,7 @@ class Validation:
     """Accuracy of the averaged weights after the trained steps (N_super; T of a looped model), without halting."""
 
     step: int  # optimizer steps
-    exact: float  # share of puzzles whose every labelled cell is right
+    exact: float  # share of exact puzzles, as `Accuracy` counts them
     cell: float  # mean over puzzles of the share of labelled cells that are right
     puzzles: int
     seconds: float

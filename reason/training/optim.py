@@ -88,7 +88,7 @@ class SignSGD:
             self.table.grad = None
             return
         rows = gradient._indices()[0]  # (B,)
-        values = gradient._values()  # (B, D)
+        values = gradient._values().nan_to_num()  # (B, D); 0 · inf would be NaN in the other rows
         summed = (rows[:, None] == rows[None, :]).to(values.dtype) @ values
         lr = self.lr * factor
         self.table[rows] = self.table[rows] * (1 - lr * self.weight_decay) - lr * summed.sign()

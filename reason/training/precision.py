@@ -80,8 +80,8 @@ class LossScaling:
     """torch.amp.GradScaler, and its skipped steps counted. For any type but fp16 it does nothing.
 
     The loss is multiplied by a scale before backward and the gradients divided by it after; if one overflows, the
-    optimizer step is skipped and the scale halved. To know that, the scaler waits for the device once an optimizer
-    step; bf16 and fp32 never wait. A skipped step counts as taken: its puzzles are drawn, the schedule moves (ours).
+    optimizer step is skipped and the scale halved. To know that, the scaler waits for the device in every step; bf16
+    and fp32 never wait. A skipped step counts as taken: its puzzles are drawn, the schedule moves (ours).
     """
 
     def __init__(self, device: torch.device, dtype: torch.dtype):

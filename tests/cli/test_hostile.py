@@ -78,6 +78,7 @@ def not_finite(run):
     seal(run / STEP)
 
 
+LINE = {"points": [[0, 1]]}
 CONFIG, STATE = "config.json", f"{STEP}/state.json"
 RUNS = {  # what is done to a run, who reads it, what is said
     "nested too deep": (content(CONFIG, '{"config":' * 5000), ALL, "half/config.json"),
@@ -87,11 +88,13 @@ RUNS = {  # what is done to a run, who reads it, what is said
     "controls": (entry(CONFIG, "config.init_from", "\x1b]0;t\x07"), (EVALUATE,), r"\x1b]0;t\x07 holds control char"),
     "an unknown key": (entry(CONFIG, "config.optimizer.a", 1.27), (RESUME,), "unknown setting optimizer.a"),
     "another rate": (entry(CONFIG, "config.optimizer.lr", 0.5), (RESUME,), "config.json has 0.5: put 0.001 back"),
+    "a schedule": (entry(CONFIG, "config.loss.schedules", {"lm": LINE}), (EVALUATE, RESUME), "loss.schedules={}"),
     "another model": (entry(CONFIG, "config.model.l_cycles", 9), (EVALUATE, SOLVE), "was made with model.l_cycles="),
     "a missing study": (entry(CONFIG, "config.evaluation.gone", True), (EVALUATE,), "unknown setting evaluation.gone"),
     "another version": (entry(STATE, "scaling.scaler"), (RESUME,), "lacks 'scaler', so another version wrote it"),
     "NaN": (not_finite, (EVALUATE, SOLVE), "weight head.weight holds a number that is infinite or NaN"),
     "torn": (lambda run: [file.write_bytes(b"torn") for file in run.glob("checkpoints/*/*.safetensors")], ALL, "half"),
+    "no checkpoints": (lambda run: shutil.rmtree(run / "checkpoints"), (EVALUATE, SOLVE), "put half/checkpoints back"),
 }
 
 

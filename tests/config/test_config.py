@@ -138,7 +138,9 @@ def test_what_is_printed_is_exact(lr, weight, steps, augment):
 def test_a_setting_without_effect_names_the_setting_that_it_needs(key, on):
     off = override(Config(), pairs("ema.decay=none training.monitor.puzzles=0")).idle
     assert off[key].split(" and ")[0].partition("=")[0] == on.partition("=")[0]
-    assert key not in override(Config(), pairs(f"model.gradient=all-cycles {on}")).idle
+    idle = override(Config(), pairs(f"model.gradient=all-cycles {on}")).idle
+    assert key not in idle
+    assert idle.get("rollout.loops.count") == (on if "loops" in on else None)  # T is random from the first step on
 
 
 @pytest.mark.parametrize(("changes", "words"), [

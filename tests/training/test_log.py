@@ -70,6 +70,9 @@ def test_lines_that_are_none_are_left_out(tmp_path):
     (tmp_path / "metrics.jsonl").write_bytes(b"\n".join([*bad, *good, b'{"step": 4, "lo']))
     assert [line["step"] for line in read_metrics(tmp_path)] == [1, 3]
     assert training_curve(tmp_path) == {"loss": [[1, 2.0]]}
+    (tmp_path / "metrics.jsonl").write_text("".join(f'{{"step": {n}, "loss": 0}}\n' for n in range(1, 2003)))
+    steps = [step for step, _ in training_curve(tmp_path)["loss"]]
+    assert (len(steps), *steps[-2:]) == (668, 1999, 2002)  # every third
 
 
 def test_a_reading_is_the_accuracy_of_the_averages_at_the_last_step(watched, tmp_path):

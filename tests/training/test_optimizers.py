@@ -158,10 +158,12 @@ def test_sign_sgd_moves_touched_rows_by_the_sign_of_their_sum():
     pull = torch.tensor([[1.0, 1, 0], [-3, 1, 0], [2, 2, -1]])  # rows 4, 4, 1
     (table(torch.tensor([4, 4, 1])) * pull).sum().backward()
     (table(torch.tensor([1])) * torch.tensor([[-5.0, 0, 0]])).sum().backward()  # a second supervision step
+    (table(torch.tensor([0])) * torch.inf).sum().backward()  # it must not reach the others
     SignSGD(table.weight, lr=0.1, weight_decay=0.5).step(factor=2.0)
     expected = before.clone()
     expected[4] = before[4] * (1 - 0.2 * 0.5) - 0.2 * torch.tensor([-1.0, 1, 0])
     expected[1] = before[1] * (1 - 0.2 * 0.5) - 0.2 * torch.tensor([-1.0, 1, -1])
+    expected[0] = before[0] * (1 - 0.2 * 0.5) - 0.2
     torch.testing.assert_close(table.weight.detach(), expected)
     assert table.weight.grad is None
 

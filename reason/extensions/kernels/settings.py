@@ -29,6 +29,8 @@ def lacks(config: ModelConfig, computed: Dtypes, device: torch.device) -> str | 
         return f"the kernel has no model.neighbourhood={config.neighbourhood}"
     if not config.plain_update:
         return "the kernel only computes z ← F(z) (model.dt, noise, integrator, substeps, equation)"
+    if config.gradient_checkpointing:
+        return "the kernel recomputes nothing (model.gradient_checkpointing=true)"
     if device.type != "cpu":
         return f"the kernel runs on CPUs, this is {device}"
     if computed.products is not None or computed.states not in DTYPES:

@@ -100,6 +100,7 @@ def test_auto_comes_to_it_where_it_can_be(narrow, monkeypatch):
     ({"model.mixer": "attention"}, "mixer=attention"),
     ({"model.expansion": "0.5"}, r"the inner width 16 \(model\.expansion\) is not a multiple of 32"),
     ({"model.dt": "0.5"}, "z ← F"),
+    ({"model.gradient_checkpointing": "true"}, "recomputes nothing"),
 ], ids=str)  # fmt: skip
 def test_what_it_cannot_compute_is_refused(changes, words, narrow, tmp_path):
     with pytest.raises(ConfigError, match=words):
@@ -117,11 +118,11 @@ def test_other_machines_are_refused(narrow, tmp_path, monkeypatch):
 @pytest.mark.parametrize("words", ["", OPENED], ids=["local", "open symbols"])
 def test_a_training_with_whole_steps_is_one_without_up_to_rounding(words, narrow, tmp_path):
     weights = []
-    for name, fused in {"with": "auto", "without": "false", "again": "true", "recomputed": "true"}.items():
+    for name, fused in {"with": "auto", "without": "false", "again": "true", "recomputed": "auto"}.items():
         settings = {"training.precision": "fp32", "training.compile": "none", "model.fused": fused} | pairs(words)
-        settings["model.gradient_checkpointing"] = str(name == "recomputed").lower()  # by calls, in training
+        settings["model.gradient_checkpointing"] = str(name == "recomputed").lower()
         trainer = trainer_of(override(narrow, settings), tmp_path / name)
-        assert trainer.config.model.fused is (fused != "false")
+        assert trainer.config.model.fused == ("auto" if name == "recomputed" else fused != "false")
         torch.manual_seed(1)
         for _ in range(3):
             trainer.optimizer_step()

@@ -160,7 +160,8 @@ def test_files_and_words_of_the_original_lead_to_the_import(here):
     (lambda: Path("set/test/all__labels.npy").unlink(), [], "set/test/all__labels.npy is missing"),
     (lambda: Path("set/identifiers.json").write_text("[]"), [], "must hold a list of 1 different names"),
     (lambda: Path("set/test").rename("old") and Path("nine/test").rename("set/test"), [], "seq_len is 81, but 16 in t"),
-    (lambda: None, ["evaluation.checkpoint=best"], "evaluation.checkpoint=best is chosen on a validation split"),
+    (lambda: None, ["evaluation.checkpoint=best"], "is chosen on a validation split, and set has none; type"),
+    (lambda: None, ["evaluation.checkpoint=best", "training.monitor.puzzles=0"], "puzzles=0 reads none of it"),
 ])  # fmt: skip
 def test_a_training_that_could_not_be_evaluated_does_not_begin(damage, words, said, here):
     folder("set", "train", "test")
