@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import subprocess
 import sys
 import tarfile
 import time
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from safetensors.torch import load_file
 
+from benchmarks.ladder import reason
 from reason.training.checkpoint import readable, save_checkpoint, step_of
 from reason.training.log import read_metrics
 
@@ -49,7 +49,7 @@ TRAINING = 0.96  # of the rest; checkpoints take theirs
 
 def train(preset: str, settings: dict[str, str], run: Path, *limit: str) -> None:
     words = [f"{key}={value}" for key, value in settings.items()]
-    subprocess.run([sys.executable, "-m", "reason", "train", preset, *words, f"run={run}", *limit], check=True)
+    reason("train", preset, *words, f"run={run}", *limit)
 
 
 def train_for(minutes: float, preset: str, settings: dict[str, str], run: Path) -> None:

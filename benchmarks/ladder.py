@@ -5,12 +5,14 @@
     python benchmarks/ladder.py trm-128 --out OUT --minutes 600 training.steps=15625 training.compile=inductor \\
         training.precision=fp32 model.fused=false                                 2 million puzzle-steps on a core
 
-Trains for so many minutes, then packs the run into parts of 15 MiB below OUT and evaluates it: OUT/RUNG.json.
+Trains for so many minutes, then packs the run into parts of 15 MiB below OUT and evaluates it: OUT/RUNG.json. With
+seed=1 the run is RUNG-seed-1. A training that goes on keeps its settings.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import subprocess
 import sys
@@ -47,7 +49,9 @@ PART = 15 * 2**20  # bytes
 
 
 def train(words: list[str], run: Path, minutes: float, parts: list[Path]) -> None:
-    """Begin the run, or go on with the one in the parts."""
+    """Begin the run, or go on with it or with the one in the parts, by the settings that it began with."""
+    if finished(run):
+        return
     if parts and not run.exists():
         archive = run.with_name(f"{run.name}.tar.gz")
         archive.parent.mkdir(parents=True, exist_ok=True)
@@ -56,6 +60,12 @@ def train(words: list[str], run: Path, minutes: float, parts: list[Path]) -> Non
     else:
         words = ["--resume", f"run={run}"] if run.exists() else [*words, f"run={run}"]
     reason("train", *words, "--max-minutes", f"{minutes}")
+
+
+def finished(run: Path) -> bool:
+    """Has its last checkpoint all steps of its config?"""
+    config = json.loads((run / "config.json").read_text())["config"] if run.exists() else None
+    return config is not None and (run / f"checkpoints/step-{config['training']['steps']:06}").exists()
 
 
 def pack(run: Path, out: Path) -> None:
@@ -69,8 +79,15 @@ def pack(run: Path, out: Path) -> None:
 
 
 def reason(*words: str) -> None:
-    """One command; its failure ends this one."""
-    subprocess.run([sys.executable, "-m", "reason", *words], check=True)
+    """One command; its failure ends this one, and Ctrl-C when it has ended: a training saves first."""
+    child, interrupted = subprocess.Popen([sys.executable, "-m", "reason", *words]), False
+    while child.poll() is None:
+        try:
+            child.wait()
+        except KeyboardInterrupt:
+            interrupted = True
+    if interrupted or child.returncode:
+        raise SystemExit(child.returncode or 130)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -82,7 +99,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--parts", type=Path, nargs="*", default=[], metavar="PART")
     parser.add_argument("--evaluate", default="steps=64 evaluation.limit=1000", help="settings of the evaluation")
     a = parser.parse_intermixed_args(argv)
-    run = Path("runs") / a.rung
+    seed = next((f"-{word.replace('=', '-')}" for word in a.settings if word.startswith("seed=")), "")
+    run = Path("runs") / f"{a.rung}{seed}"
     a.out.mkdir(parents=True, exist_ok=True)
     given = {setting.partition("=")[0] for setting in a.settings}
     words = [word for word in (*RUNGS[a.rung], *FAST) if word.partition("=")[0] not in given]
@@ -90,7 +108,7 @@ def main(argv: list[str] | None = None) -> int:
     pack(run, a.out)
     reason("evaluate", str(run), *a.evaluate.split())
     newest = max((run / "evaluation").glob("*/results.json"), key=lambda file: file.stat().st_mtime)
-    shutil.copy(newest, a.out / f"{a.rung}.json")
+    shutil.copy(newest, a.out / f"{run.name}.json")
     return 0
 
 

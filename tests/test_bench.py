@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import NARROW, pairs
+from conftest import NARROW, output, pairs
 
 from benchmarks import gpu, ladder
 from benchmarks.bench import timing
@@ -121,3 +121,13 @@ def test_every_rung_of_the_ladder_is_a_config(rung):
     name, *words = [*ladder.RUNGS[rung], *ladder.FAST]
     config = override(preset(name).config(), pairs(" ".join(words).replace("data=", "data.directory=")))
     assert config.training.compile == "graph"
+
+
+def test_a_rung_goes_on_until_it_is_finished(here, sudoku_4x4, monkeypatch):
+    words = ["rung", *NARROW, "training.compile=none", "training.precision=fp32", "seed=1", "--out", "out"]
+    monkeypatch.setattr(ladder, "RUNGS", {"rung": ["sudoku-4x4", f"data={sudoku_4x4}"]})
+    monkeypatch.setattr(ladder, "reason", lambda *words: output(words))
+    for _ in range(2):
+        assert ladder.main([*words, "--evaluate", "steps=2 evaluation.limit=2"]) == 0
+    assert {path.name for path in Path("out").iterdir()} == {"rung-seed-1.json", "rung-seed-1.tar.gz.00"}
+    assert json.loads(Path("out/rung-seed-1.json").read_text())["checkpoint_step"] == 4

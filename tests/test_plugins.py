@@ -79,6 +79,7 @@ def test_a_model_with_a_term_trains_resumes_to_the_bit_and_evaluates(here, sudok
 
 def test_a_plain_module_trains_resumes_evaluates_and_solves(here, sudoku_4x4):
     typed = [f"data={sudoku_4x4}", "--import", "my_module.py", "model.kind=Mine"]
+    refusal(["train", "sudoku-4x4", *typed, "training.precision=bf16"], "type training.precision=amp-bf16")
     shorter = ["training.steps=120", "training.batch_size=32", "ema.decay=none", "run=run"]
     own = ["--import", "my_module.py"]
     assert main(["train", "sudoku-4x4", *typed, *shorter, "--max-steps", "60"]) == 0

@@ -130,7 +130,7 @@ def _on(device: torch.device, variants: list[Variant], arguments: argparse.Names
         for number, variant in enumerate(variants):
             held = torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
             trainer = trainer_of(variant.config, variant.chosen.shape, Path(folder) / str(number))
-            turns[variant.name] = Turn(trainer.optimizer_step)
+            turns[variant.name] = Turn(trainer.run_step)
             if not arguments.training_only:
                 graph = variant.config.training.compile == "graph"
                 step = extension("graph", "capture").CapturedStep(trainer.model) if graph else None
@@ -171,7 +171,7 @@ def _described(variant: Variant, trainer: Trainer, held: int) -> dict[str, Any]:
     peak = None
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-        trainer.optimizer_step()
+        trainer.run_step()
         peak = torch.cuda.max_memory_allocated(device) - held
     return {
         "variant": variant.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -47,7 +48,8 @@ def spectrum(figure: Figure, runs: Sequence[Run], batches: Sequence[Batch], step
         values = probes.eigenvalues(f, z, EIGENVALUES, 1e-4)
         axes.plot(circle.real, circle.imag, color="grey", lw=0.8)
         axes.plot(values.real, values.imag, "o", ms=4)
-        axes.set(title=f"step {record.step}: ρ = {np.abs(values).max():.3f}", aspect="equal", xlabel="Re λ")
+        radius = max(np.abs(values), default=math.nan)
+        axes.set(title=f"step {record.step}: ρ = {radius:.3f}", aspect="equal", xlabel="Re λ")
     every[0].set_ylabel("Im λ")
 
 

@@ -50,8 +50,10 @@ def form_of(trainer: Trainer) -> Form:
 class CudaGraphs:
     """Kernels that a function queues, captured to be queued again by one call. All graphs share their memory."""
 
-    def __init__(self, generators: list[torch.Generator]):
+    def __init__(self, device: torch.device, generators: list[torch.Generator]):
         """Share memory between the graphs. The function draws from `generators` and from the default one."""
+        if device.index is not None:
+            torch.cuda.set_device(device)  # the stream that is captured is of the current one
         self.generators = generators
         self.pool = torch.cuda.graph_pool_handle()
 
@@ -76,9 +78,9 @@ class Captured:
     def __init__(self, trainer: Trainer, capture: Callable[[Replay], Replay] | None = None):
         """Prepare the trainer. Raises ConfigError if a step of this trainer needs the host."""
         if lack := lacking(trainer):
-            raise ConfigError(f"training.compile=graph: {lack}; type training.compile=inductor")
+            raise refusal(lack)
         self.trainer = trainer
-        self.capture = capture or CudaGraphs([sampler.generator for sampler in trainer.samplers])
+        self.capture = capture or CudaGraphs(trainer.device, [each.generator for each in trainer.samplers])
         self.seen: Counter[Form] = Counter()
         self.replays: dict[Form, tuple[Replay, list[Tensor]]] = {}
         # Values that a step replaces (carries, meters), in memory shared by all graphs. All else is written in place.
@@ -111,7 +113,12 @@ class Captured:
         at = trainer.step, trainer.index
         if form not in self.replays:
             places = [each.clone() for each in groups]
-            self.replays[form] = self.capture(partial(self._step, scalars, places)), places
+            try:
+                self.replays[form] = self.capture(partial(self._step, scalars, places)), places
+            except torch.OutOfMemoryError:
+                raise
+            except RuntimeError as error:  # such as a sum of sparse gradients, or a random state that is read
+                raise refusal(f"a step of this model asks the device ({str(error).splitlines()[0]})") from error
             trainer.step, trainer.index = at
         replay, places = self.replays[form]
         for place, drawn in zip(places, groups, strict=True):
@@ -172,7 +179,7 @@ class CapturedStep:
                 f"evaluation.compile=graph: {device} has no CUDA graphs; type evaluation.compile=inductor"
             )
         self.step = model.step
-        self.capture = capture or CudaGraphs([])
+        self.capture = capture or CudaGraphs(device, [])
         self.seen = 0
         self.replay: Replay | None = None
 
@@ -193,6 +200,11 @@ class CapturedStep:
         return mapped(self.replay(), torch.clone)
 
 
+def refusal(lack: str) -> ConfigError:
+    """Return the error of a training whose steps cannot be captured."""
+    return ConfigError(f"training.compile=graph: {lack}; type training.compile=inductor")
+
+
 def lacking(trainer: Trainer) -> str | None:
     """Return why a trainer's steps cannot be captured, or None if they can."""
     if type(trainer.optimizers.main).__module__.startswith("adam_atan2."):
@@ -201,6 +213,8 @@ def lacking(trainer: Trainer) -> str | None:
         return f"{trainer.device} has no CUDA graphs"
     if trainer.scaling.enabled:
         return "in fp16 every step asks the device whether it overflowed"
+    if trainer.balancer is not None and trainer.config.balance.every == 1:
+        return "balance.every=1 measures in every step, and these stay eager"
     if any(part.inputs.device.type != trainer.device.type for part in trainer.data.parts):
         return "the set stays on disk, and every step reads its rows"
     return "several processes train" if trainer.world.size > 1 else None

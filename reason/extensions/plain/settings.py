@@ -18,6 +18,7 @@ from reason.errors import ConfigError
 from reason.models import FAMILIES, FINDERS, Family
 from reason.models.base import Batch, Context, ModelConfig, Readout, Reasoner, Shape
 from reason.plugins import IMPORTED
+from reason.settings.base import require
 
 
 class PlainConfig(ModelConfig):
@@ -31,7 +32,10 @@ class PlainConfig(ModelConfig):
     }
 
     def check(self, config: Any) -> None:
-        """Fit every config: the module is called in `autocast`."""
+        """Check that the states are float32: the module is called in `autocast`."""
+        precision = config.training.precision
+        fix = f"training.precision=amp-{precision}"
+        require(precision not in ("bf16", "fp16"), f"training.precision={precision}", "states of that type", fix)
 
 
 class Answer(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import http.client
 import io
 import os
 import re
 import tarfile
-import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def fetched() -> bytes:
     try:
         with urllib.request.urlopen(address(), timeout=30) as answer:
             package: bytes = answer.read()
-    except (OSError, urllib.error.URLError, ValueError) as error:
+    except (OSError, http.client.HTTPException, ValueError) as error:
         raise ConfigError(
             f"{address()} cannot be read ({error}); download it elsewhere and type the file: --runtime {ARCHIVE}"
         ) from None

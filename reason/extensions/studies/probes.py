@@ -31,8 +31,11 @@ def joined(state: State) -> Tensor:
 def eigenvalues(f: Map, z: Tensor, count: int, tolerance: float = 1e-3) -> np.ndarray:
     """Return the `count` eigenvalues of largest modulus of J = ∂f/∂z at one row z (1, …), by ARPACK with products J v.
 
-    A small map returns all of them. Those that have not converged after 300 iterations are omitted.
+    A small map returns all of them. Those that have not converged after 300 iterations are omitted; all, if f(z) is not
+    finite.
     """
+    if not f(z).isfinite().all():
+        return np.empty(0)
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs  # for this function only: slow to import
 
     size = z.numel()
@@ -59,7 +62,7 @@ def radius(model: Reasoner, state: State, context: Context) -> float:
     Tens of Jacobian products, each three or four calls.
     """
     f, z = with_maps(model).map_inside(state, context, "cycle")
-    values = eigenvalues(f, z, 1) if f(z).isfinite().all() else np.empty(0)
+    values = eigenvalues(f, z, 1)
     return float(np.abs(values).max()) if len(values) else math.nan
 
 

@@ -2,14 +2,17 @@
 
 import sys
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 import torch
-from conftest import pairs, trainer_of
+from conftest import NARROW, pairs, trainer_of
 from evaluators import evaluator_of
 from test_loop import VARIANTS, hold_equal, resumed
 from test_queued import SCHEDULED, some
 
+from benchmarks.bench.__main__ import main as bench
+from reason.cli import guarded
 from reason.config.overrides import override
 from reason.data import PuzzleData
 from reason.errors import ConfigError
@@ -60,10 +63,25 @@ def test_captured_steps_equal_eager_ones_to_the_bit(family, tiny, tmp_path, monk
 
 
 def test_what_cannot_be_captured_is_refused(tiny, tmp_path, monkeypatch):
-    for changes, lack in (({}, "cpu has no CUDA graphs"), ({"training.precision": "fp16"}, "in fp16 every step asks")):
+    measured = VARIANTS["cmm"] | {"balance.every": "1"}
+    fp16 = {"training.precision": "fp16"}
+    for changes, lack in (({}, "cpu has no CUDA graphs"), (fp16, "in fp16 every step"), (measured, "balance.every=1")):
         with pytest.raises(ConfigError, match=f"training.compile=graph: {lack}.*; type training.compile=inductor"):
             Captured(trainer_of(override(tiny, changes), tmp_path / "run"))
         monkeypatch.setattr(capture, "DEVICES", {"cpu"})  # as if it had
+    trainer = trainer_of(tiny, tmp_path / "run")
+    trainer.run_step = Captured(trainer, Mock(side_effect=RuntimeError("not while a stream is captured\nmore")))
+    with pytest.raises(ConfigError, match=r"asks the device \(not while a stream is captured\); type .*=inductor"):
+        trainer.train()
+
+
+def test_a_benchmark_takes_captured_steps(here, monkeypatch):
+    monkeypatch.setattr(capture, "DEVICES", {"cpu"})
+    captures = []
+    monkeypatch.setattr(capture, "CudaGraphs", lambda device, generators: lambda step: (captures.append(step), step)[1])
+    words = [*NARROW, "optimizer.kind=adam-atan2", "training.compile=graph", "--rounds", "1", "--steps", "4"]
+    assert guarded(bench, ["sudoku-4x4", *words]) == 0
+    assert len(captures) == 2  # a training's and an evaluation's
 
 
 def test_a_captured_evaluation_reads_what_an_eager_one_reads(trained):

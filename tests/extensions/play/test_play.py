@@ -65,11 +65,14 @@ def test_the_page_is_one_file_and_made_at_once_the_second_time(tmp_path, package
     assert "const ort={Tensor:a,env:b};" in str(data_of(first)["worker"])
 
 
-def test_the_runtime_is_the_pinned_one(tmp_path):
+def test_the_runtime_is_the_pinned_one(tmp_path, monkeypatch):
     other = tmp_path / "other.tgz"
     other.write_bytes(npm_package(a=b"b"))
     with pytest.raises(ConfigError, match="its SHA-512 differs"):
         runtime.runtime(tmp_path / "kept", other)
+    monkeypatch.setenv("NPM_CONFIG_REGISTRY", "http://x y")
+    with pytest.raises(ConfigError, match=r"cannot be read .*; download it elsewhere"):
+        runtime.fetched()
     assert not (tmp_path / "kept").exists()
 
 

@@ -54,6 +54,7 @@ def test_radius_trace_and_return_of_a_known_map():
     matrix = torch.randn(20, 20, dtype=torch.float64)
     start = begun(Linear(matrix), PUZZLE)
     assert P.radius(*start) == pytest.approx(torch.linalg.eigvals(matrix).abs().max().item(), rel=1e-3)
+    assert math.isnan(P.radius(*begun(Linear(matrix * torch.inf), PUZZLE)))
     assert P.trace(*begun(diagonal(-0.9, 0.5, 0.2), PUZZLE)) == pytest.approx(-0.2 / 3)  # of a diagonal: exact
     model, state, x = begun(diagonal(0.5, 0.5, 0.5), PUZZLE)
     assert P.perturb_and_return(model, state, x, steps=3) == pytest.approx([1, 0.5, 0.25, 0.125])
