@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import re
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,10 +31,10 @@ def add_command(
 
 
 def whole_number(text: str) -> int:
-    """Parse a whole number from 0; argparse refuses any other text."""
-    if (number := int(text)) < 0:
-        raise ValueError
-    return number
+    """Parse a whole number from 0; argparse prints the error of any other text."""
+    if not re.fullmatch(r"\d{1,18}", text):
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 0")
+    return int(text)
 
 
 def add_output(parser: argparse.ArgumentParser, *, train: int, test: int) -> None:
@@ -79,7 +81,7 @@ def save(
     made_by = {**{name: getattr(options, name) for name in SPLITS}, "seed": options.seed, **made_by}
     words = [f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in made_by.items()]
     provenance = {
-        "command": " ".join(["python -m datasets_gen", command or puzzle.name, *words]),
+        "command": " ".join(["python -m datasets_gen", command or shlex.quote(puzzle.name), *words]),
         "generator": puzzle.name,
         "options": made_by,
         "version": __version__,

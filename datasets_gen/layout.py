@@ -22,6 +22,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -195,9 +196,14 @@ def _unscored(labels: np.ndarray, metadata: Metadata) -> np.ndarray:
 
 
 def check_free(directory: Path) -> None:
-    """Raise DatasetError if a folder is in use."""
+    """Raise DatasetError if a folder is in use or cannot be made."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise DatasetError(f"{directory} already exists and is not empty; type another --output-dir or remove it")
+    above = next(path for path in Path(os.path.abspath(directory)).parents if path.exists())
+    if directory.is_symlink() and not directory.exists():
+        above = directory  # a link to nothing
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise DatasetError(f"{directory} cannot be made: {above} is no folder to write to; type another --output-dir")
 
 
 @contextlib.contextmanager
@@ -284,6 +290,8 @@ def read_metadata(directory: Path | str, split: str) -> Metadata:
     directory = Path(directory)
     check_name(split, "split")
     path = directory / split / "dataset.json"
+    if directory.is_file():
+        raise DatasetError(f"{directory} is a file; a set is a folder")
     if not directory.is_dir():
         make = f"python -m datasets_gen PUZZLE --output-dir {shlex.quote(str(directory))}"
         raise DatasetError(f"no dataset at {directory}; make one with `{make}` (see python -m datasets_gen --help)")
@@ -378,7 +386,7 @@ def _read_arrays(folder: Path, name: str, metadata: Metadata) -> Split:
     examples = len(arrays["inputs"])
     if examples != len(arrays["labels"]):
         raise DatasetError(f"{folder}: {examples} inputs but {len(arrays['labels'])} labels in set '{name}'")
-    puzzles = len(arrays["puzzle_indices"]) - 1
+    puzzles = arrays["puzzle_indices"].size - 1
     _check_indices(paths["puzzle_indices"], arrays["puzzle_indices"], examples, "examples")
     _check_indices(paths["group_indices"], arrays["group_indices"], puzzles, "puzzles")
     for key in ("puzzle_identifiers", "ratings", "sources"):

@@ -37,7 +37,7 @@ PART: ContextVar[Any] = ContextVar("PART", default=None)
 
 
 def seeded(seed: int, *key: int) -> np.random.Generator:
-    """Return the generator named by (seed, key). Only its `random` is used, whose bits numpy promises to keep."""
+    """Return the generator named by (seed, key). The core only uses its `random`, whose bits numpy promises to keep."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 

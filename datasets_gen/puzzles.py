@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,13 @@ def family_of(task: Mapping[str, Any], seq_len: int, vocab_size: int, structure:
             "it can be trained on, without rules, drawing or symmetries; dataset.json may state one, such as "
             f'"task": {{"name": "sudoku", "size": 4}}; {installed()}'
         )
-    kinds = {field.name: getattr(field.type, "__name__", field.type) for field in fields(FAMILIES[name])}
+    known = fields(FAMILIES[name]) if is_dataclass(FAMILIES[name]) else ()
+    needed = [field.name for field in known if field.default is field.default_factory is MISSING]
+    missing = [each for each in needed if each not in settings]
+    if not known or missing:
+        what = ", ".join(missing) or "everything but the name"
+        raise DatasetError(f"task {dict(task)} describes no {name}: {what} is missing; regenerate the set")
+    kinds = {field.name: getattr(field.type, "__name__", field.type) for field in known}
     if wrong := [key for key, value in settings.items() if type(value).__name__ != kinds.get(key)]:
         raise DatasetError(f"task {dict(task)} describes no {name}: {wrong[0]} is wrong; its settings are {kinds}")
     family: Puzzle = FAMILIES[name](**settings)

@@ -70,6 +70,8 @@ class Dataset:
         vocab_size = largest + 1 if vocab_size is None else vocab_size
         if largest >= vocab_size:
             raise DatasetError(f"token {largest} with vocab_size={vocab_size}; {largest + 1} or more is needed")
+        if fault := structure and structure.fault(next(iter(widths.values()), 0), vocab_size):
+            raise DatasetError(f"structure: {fault}")
         write_dataset(
             directory, splits, task=task or {}, vocab_size=vocab_size, ignore_label_id=None, structure=structure
         )

@@ -249,6 +249,13 @@ def _asked(run: Path, model: Reasoner, config: Config, text: str, steps: int | N
     return Asked(puzzle, question, relations, Batch(tokens, unscored, identifier, instances, shape), attempt)
 
 
+def check_limits(steps: int | None, restarts: int | None, seconds: float) -> None:
+    """Raise ConfigError if an argument of `solve_text` is out of range."""
+    for name, value, least in (("restarts", restarts, 1), ("steps", steps, 1), ("seconds", seconds, 0)):
+        if value is not None and not value >= least:
+            raise ConfigError(f"{name}={value}: at least {least} is needed")
+
+
 def solve_text(
     run: Path,
     model: Reasoner,
@@ -269,9 +276,7 @@ def solve_text(
     Raises ConfigError if the puzzle contradicts itself, the model cannot accept it, or an argument is out of range, and
     DatasetError if the puzzle is malformed.
     """
-    for name, value, least in (("restarts", restarts, 1), ("steps", steps, 1), ("seconds", seconds, 0)):
-        if value is not None and not value >= least:
-            raise ConfigError(f"{name}={value}: at least {least} is needed")
+    check_limits(steps, restarts, seconds)
     asked = _asked(run, model, config, text, steps)
     first = asked.first(config.seed)
     if asked.puzzle.causal or first.right is not False:

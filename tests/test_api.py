@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 
 import reason
 from datasets_gen.layout import DatasetError
+from datasets_gen.structure import Structure
 from reason.errors import ConfigError
 from reason.rollout import StepRecord
 from reason.training.device import own_float32
@@ -110,8 +111,8 @@ def test_a_set_from_arrays_trains(tmp_path):
         trained.solve("1234")
 
 
-def arrays(inputs, labels):
-    return reason.Dataset.from_arrays("set", train=(inputs, labels), vocab_size=4)
+def arrays(inputs, labels, structure=None):
+    return reason.Dataset.from_arrays("set", train=(inputs, labels), vocab_size=4, structure=structure)
 
 
 REFUSED = {  # of a 4×4 model
@@ -124,6 +125,7 @@ REFUSED = {  # of a 4×4 model
     "two shapes": (lambda *_: arrays(CELLS, np.zeros((2, 4), int)), "whole numbers, both (N, S)"),
     "a label": (lambda *_: arrays(CELLS, CELLS - 1), "tokens are 0 or more"),
     "a large token": (lambda *_: arrays(CELLS + 9, CELLS), "token 9 with vocab_size=4; 10 or more is needed"),
+    "a structure": (lambda *_: arrays(CELLS, CELLS, Structure(grid=(3, 3))), "structure: grid 3x3"),
     "a width": (lambda run, _: reason.load(run.directory, model={"hidden_size": 64}), "model.hidden_size cannot c"),
     "weights": (lambda run, _: reason.load(run.directory, weights="best"), "evaluation.weights=best: "),
 }

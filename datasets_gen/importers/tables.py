@@ -141,7 +141,7 @@ def _rating(text: str, where: str) -> float:
     except ValueError:
         raise DatasetError(f"{where}: rating {text[:50]!r} is not a number") from None
     if not 0 <= rating < math.inf:
-        raise DatasetError(f"{where}: rating {text[:50]!r} is negative or infinite")
+        raise DatasetError(f"{where}: rating {text[:50]!r} is not a finite number from 0")
     return rating if text else math.nan
 
 
@@ -160,7 +160,10 @@ def _tokens(texts: list[str], puzzle: Sudoku | Maze, column: str, path: Path) ->
     for character, token in puzzle.typed_as.items():
         if character not in OTHER_COLUMN[column] + "?":  # replaces characters that are not in Latin-1
             table[ord(character)] = token
-    cells = np.frombuffer("".join(texts).encode("latin-1", "replace"), np.uint8)
+    text = "".join(texts)
+    if column == "question" and isinstance(puzzle, Sudoku):
+        text = text.translate({ord("?"): ".", ord("-"): "."})
+    cells = np.frombuffer(text.encode("latin-1", "replace"), np.uint8)
     tokens = table[cells].reshape(len(texts), -1)
     if (tokens == 0).any():
         row, cell = np.argwhere(tokens == 0)[0]

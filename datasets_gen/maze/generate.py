@@ -18,6 +18,7 @@ DRAWS = 40_000  # random mazes per task
 PILOT = 200_000  # random mazes from which the largest weight is estimated
 PATIENCE = 400  # stop after so many tasks in a row without a new maze
 MOST_FAR = 4_096  # mazes with far goals that a task may meet before it stops early
+MOST_SIZE = 256  # rows: MOST_FAR mazes are 1 GiB
 DENSITY = (0.2, 0.5)  # uniform between the two: fits Maze-Hard, whose sparsest maze has 28 % walls
 PATH_SHARE = 110 / 900  # the published 110 cells of 30×30, kept in proportion at other sizes
 
@@ -49,6 +50,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 def run(options: argparse.Namespace) -> None:
     """Generate and save the set."""
     counts = check_counts(options)
+    if options.size > MOST_SIZE:
+        raise DatasetError(f"--size {options.size}: at most {MOST_SIZE} rows and columns")
     puzzle = Maze(options.size)
     density = tuple(options.wall_density)
     if len(density) > 2 or not 0 <= density[0] <= density[-1] < 1:

@@ -121,7 +121,8 @@ def _message(error: BaseException) -> str:
         return str(error)
     if _is_out_of_memory(error):
         first = (str(error) or "no memory is left").splitlines()[0]
-        return f"out of memory ({first}): halve training.batch_size, or type model.gradient_checkpointing=true"
+        fix = "halve training.batch_size (in an evaluation: evaluation.batch_size), or train with "
+        return f"out of memory ({first}): {fix}model.gradient_checkpointing=true"
     if (user_file := user_fault(error)) is not None:
         return f"{user_file}; this is a fault of your file: its traceback is in {_log_error(error)}"
     if isinstance(error, OSError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import shlex
 import sys
 from pathlib import Path
@@ -38,7 +39,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--name", help="which evaluation of every run (default: the newest)")
     parser.add_argument("--out", type=Path, default=Path("runs/comparison"), help="folder (default runs/comparison)")
     arguments = parser.parse_args(argv)
-    runs = arguments.runs or [str(run) for run in sorted(ROOT.glob("*"))] or [str(ROOT)]
+    runs = arguments.runs or [str(run) for run in sorted(ROOT.glob("*")) if _results_of(run)]
+    if not runs:
+        raise ConfigError(f"no run in {ROOT}/ has an evaluation; make one: python evaluate.py RUN")
     chosen = _with_evaluation(runs, arguments.out, arguments.name)
     loaded = [read_evaluation(Path(run), arguments.name) for run in chosen]
     names = [results["run"] for results in loaded]
@@ -78,7 +81,8 @@ def _results_of(path: Path, name: str = "*") -> list[Path]:
             return []
     if (path / "results.json").exists():
         return [path / "results.json"]
-    return sorted(path.glob(f"evaluation/{name}/results.json"), key=lambda file: file.stat().st_mtime)
+    pattern = name if name == "*" else glob.escape(name)
+    return sorted(path.glob(f"evaluation/{pattern}/results.json"), key=lambda file: file.stat().st_mtime)
 
 
 def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
@@ -97,4 +101,5 @@ def read_evaluation(path: Path, name: str | None = None) -> dict[str, Any]:
     except ConfigError as error:
         raise ConfigError(f"{file} holds no results ({error}); evaluate the run again") from None
     folder = file.parent.resolve()
-    return whole | results | {"evaluation": printable(folder.name), "config": settings_of(folder.parents[1], results)}
+    config = settings_of(folder.parent.parent, results)
+    return whole | results | {"evaluation": printable(folder.name), "config": config}

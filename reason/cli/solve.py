@@ -30,7 +30,7 @@ from reason.models.mixing import fits_any_set
 from reason.pretrained import pretrained_models
 from reason.report.drawing import animate, board
 from reason.runs.directory import load_run, run_and_config
-from reason.solve import SECONDS, WRITERS, Solution, counted, family_of_run, solve_text
+from reason.solve import SECONDS, WRITERS, Solution, check_limits, counted, family_of_run, solve_text
 from reason.training.device import pick_device
 
 DESCRIPTION = """Solve a puzzle with a trained model, and watch the answer change from step to step.
@@ -68,9 +68,9 @@ signs, cages or what else the puzzle has.
 Solving stops at the first step whose answer satisfies the rules. If no step does, restarts solve the puzzle again under
 its symmetries (a maze is flipped and rotated), or from other initial states if it has none, until an answer satisfies
 the rules or --seconds have passed. An exact solver then gives the solution, or says whether there are others. If a
-puzzle has several solutions or no symmetry, its most certain cell becomes a clue every few steps
-(studies=decimation=none turns this off). The exit status is 0 if the last answer satisfies the rules, and 1 if it
-does not or the puzzle is malformed."""
+puzzle has several solutions, or no symmetry and the network was trained with hints, its most certain cell becomes a
+clue every few steps (studies=decimation=none turns this off). The exit status is 0 if the last answer satisfies the
+rules, and 1 if it does not or the puzzle is malformed."""
 
 SETTING = re.compile(r"(steps|studies|device|data|(data|model|training|evaluation)\.[\w.]*)=")  # a sum may end in =
 USED = tuple(f"evaluation.{name}" for name in ("steps", "studies", "weights", "checkpoint"))
@@ -122,6 +122,8 @@ def main(argv: list[str]) -> int:
     if idle_options := given - of_puzzles if writer is None else given & of_puzzles:
         what = "texts; this is a puzzle" if writer is None else f"puzzles; {name} continues one text"
         raise ConfigError(f"--{min(idle_options).replace('_', '-')} is for {what}; leave it out")
+    limits = config.evaluation.steps, arguments.restarts, arguments.seconds
+    check_limits(*limits)
     puzzles = _puzzles(Path(text), puzzle) if output else [_text(text)]
     device = pick_device(config.device)
     used = (*USED, "data.directory") if fits_any_set(config.model) else USED
@@ -133,14 +135,14 @@ def main(argv: list[str]) -> int:
     if writer is not None:
         print(writer.shown(writer.write(run, model, config, puzzle, puzzles[0], arguments), arguments.json))
         return 0
-    limits = config.evaluation.steps, arguments.restarts, arguments.seconds
     if output:
         return _solve_each(puzzles, output, lambda text: solve_text(run, model, config, text, *limits))
     with Progress(desc="restarts", unit="restart", leave=False, delay=1) as bar:
         try:
             solution = solve_text(run, model, config, puzzles[0], *limits, progress=bar.update)
         except DatasetError as error:
-            if puzzles[0] == text and re.search(r"\.\w+$|[a-z/\\]{2}", text):  # typed, and like the name of a file
+            typed = puzzles[0] == text and "\n" not in text
+            if typed and re.search(r"\.\w+$|[a-z/\\]{2}", text):  # like the name of a file
                 raise ConfigError(f"no file {text}, and no puzzle: {error}") from None
             raise
     solved = solution.describe() | {"run": run.resolve().name}

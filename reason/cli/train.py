@@ -83,7 +83,7 @@ def _print_start(trainer: Trainer) -> None:
     size = f"{steps}, {trainer.model.parameter_count():,} parameters"
     compiled = {"inductor": ", compiled", "graph": ", compiled, as graphs"}.get(config.training.compile, "")
     print(f"run {trainer.run}: {size}, {trainer.model.computes_in} on {trainer.device}{compiled}")
-    if "published" in config.data.generate and groups != own:
+    if own and "published" in config.data.generate and groups != own:
         print(f"warning: {config.name} states its length for {own:,} puzzles: {config.drawn / own:,.4g} epochs of them")
     for reason in trainer.reasons:
         print(reason)
@@ -120,6 +120,8 @@ def _started(words: list[str], pairs: dict[str, str], stack: contextlib.ExitStac
         raise ConfigError(f"one preset is needed, got {got}; try: python train.py sudoku-6x6 (see: reason presets)")
     chosen = preset(words[0])
     run = pairs.pop("run", None)
+    if run == "":
+        raise ConfigError("run= names no folder; type run=DIR, or leave it out")
     if run and is_archive(run):
         raise ConfigError(f"run={run} is an archive's name: type --resume to continue it, or another run=DIR")
     asked = override(chosen.config(), pairs)

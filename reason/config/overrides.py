@@ -128,7 +128,7 @@ def typed_as(text: str, field: FieldInfo | None) -> Any:
         return None
     if field is not None and get_origin(field.annotation) is tuple and text[:1] != "[":
         return [part.strip() for part in text.split(",")]
-    if text[:1] in "[{":
+    if text[:1] in "[{" or field is None:  # of a key in a table
         try:
             return json.loads(text)
         except (ValueError, RecursionError):  # pydantic refuses the text

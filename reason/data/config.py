@@ -36,7 +36,11 @@ class DataConfig(BaseConfig):
     @field_validator("generate")
     @classmethod
     def _options(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Drop options that are not set."""
+        """Check the settings that are no options, and drop options that are not set."""
+        files = list | tuple, "a list of files"
+        for key, (kind, what) in {"sources": files, "files": files, "published": (str, "a folder")}.items():
+            if key in given and not isinstance(given[key], kind):
+                raise ValueError(f"{key}={given[key]}: {what} is needed")
         options = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
         return {
             key: value for key, value in options.items()
@@ -72,5 +76,9 @@ def _words(options: dict[str, Any], number: int) -> list[str]:
     words = []
     for key, value in options.items():
         each = value[number] if isinstance(value, tuple) else value
-        words += [] if each is None else [f"--{key.replace('_', '-')}", *([] if each is True else [str(each)])]
+        words += (
+            []
+            if each is None or each is False
+            else [f"--{key.replace('_', '-')}", *([] if each is True else [str(each)])]
+        )
     return words

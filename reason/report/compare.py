@@ -26,7 +26,7 @@ from reason.report.chart import (
 )
 from reason.report.measures import EXACT, MEASURES, shared_measures
 from reason.report.page import comparison_page
-from reason.report.section import Results, Table, at_trained, interval, share
+from reason.report.section import Results, Table, at_trained, interval, number, share
 
 FACTS = (  # facts of an evaluation, in addition to the settings of its run
     "preset", "checkpoint_step", "parameters", "weights", "precision", "device", "dataset", "split", "puzzles", "steps",
@@ -54,11 +54,11 @@ def figures(evaluations: Sequence[Results], key: str) -> Table:
     rows = []
     for index, results in enumerate(evaluations):
         trained, values = at_trained(results, key), results[key]
-        row = [letter(index), results["run"], *(format(each, form) for each in (values[0], trained, values[-1]))]
+        row = [letter(index), results["run"], *(number(each, form) for each in (values[0], trained, values[-1]))]
         row[3:5] = f"{row[3]} ({min(results['trained_steps'], results['steps'])})", f"{row[4]} ({results['steps']})"
         if key not in MEASURES:
             valid = results.get("valid_by_step")
-            row += [interval(trained, results["puzzles"]), share(valid[-1] if valid else None)]
+            row += [interval(trained or 0.0, results["puzzles"]), share(valid[-1] if valid else None)]
         rows.append(row)
     return Table(name, columns, rows, left=(0, 1))
 

@@ -51,9 +51,10 @@ class Section:
     order: int = 100  # on the page, 0 first and 100 last; sections of one number keep the order of addition
 
 
-def at_trained(results: Results, key: str = "exact_by_step") -> float:
-    """Return a value at the last trained step."""
-    return float(results[key][min(results["trained_steps"], results["steps"]) - 1])
+def at_trained(results: Results, key: str = "exact_by_step") -> float | None:
+    """Return a value at the last trained step; None if it was not finite."""
+    value: float | None = results[key][min(results["trained_steps"], results["steps"]) - 1]
+    return value
 
 
 def wilson_interval(share: float, count: int) -> tuple[float, float]:
@@ -99,7 +100,7 @@ def headline(results: Results) -> str:
     low, high = wilson_interval(exact[trained - 1], results["puzzles"])
     unscored = results.get("unscored")
     measured = (
-        f"{measure.name} {format(at_trained(results, key), measure.form)} at step {trained}, "
+        f"{measure.name} {number(at_trained(results, key), measure.form)} at step {trained}, "
         for key, measure in MEASURES.items()
         if key in results
     )

@@ -61,7 +61,10 @@ def compared(results: Any) -> dict[str, Any]:
     except ValidationError as error:
         where, what, _ = first_fault(error)
         raise ConfigError(f"{where}: {what}" if where else what) from None
-    measured = {key: list(map(float, results[key])) for key in MEASURES if isinstance(results.get(key), list)}
+    measured = {key: results[key] for key in MEASURES if isinstance(results.get(key), list)}
+    for key, values in measured.items():
+        if len(values) != read.steps or not all(value is None or is_number(value) for value in values):
+            raise ConfigError(f"{key}: {read.steps} numbers are needed")
     return read.model_dump() | measured
 
 

@@ -42,6 +42,7 @@ def test_generate_train_evaluate(sudoku_4x4, here):
 def test_without_data_a_preset_makes_its_set_once(here):
     output(["train", "sudoku-4x4", *NARROW], "making it: python -m datasets_gen sudoku --size 4")
     assert "making it" not in output(["train", "sudoku-4x4", *NARROW, "seed=1", "--max-steps", "2"])
+    refusal("train sudoku-4x4 run=", "run= names no folder")
     refusal("train sudoku-4x4 data.generate.size=6", "data.generate.size changes nothing: data/sudoku-4x4 exists")
     assert {path.name for path in (here / "runs").iterdir()} == {"sudoku-4x4-1", "sudoku-4x4-2"}
     (here / "runs/failed/checkpoints/step-000000").mkdir(parents=True)  # in its first step

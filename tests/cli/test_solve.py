@@ -159,6 +159,7 @@ def test_a_file_of_puzzles(monkeypatch, runs, tmp_path, capsys):
         refusal([*words[:3], *other], told)
     refusal([*words[:2], "none.txt", *other], "none.txt is none")
     refusal([*words[:3], *other, "--json"], "for one puzzle")
+    refusal([*words[:3], *other, "--restarts", "0"], "restarts=0: at least 1 is needed")
     assert not (tmp_path / "other.csv").exists()
 
 
@@ -246,6 +247,7 @@ def test_compare(runs, tmp_path, capsys, monkeypatch):
     told = json.loads((out / "comparison.json").read_text())["evaluations"]
     assert [results["run"] for results in told] == ["sudoku/longer", "sudoku/sudoku set-test-T2"]
     assert main(["compare", a, "--name", "longer", "--out", str(out)]) == 0  # ours: replaced
+    refusal(["compare", a, "--name", "[l]onger"], "holds no evaluation [l]onger")  # no pattern
     (tmp_path / "unread").mkdir()
     (tmp_path / "unread/config.json").write_text("{}")
     (tmp_path / "packed.tar.gz").write_bytes(b"")
@@ -257,7 +259,10 @@ def test_compare(runs, tmp_path, capsys, monkeypatch):
     assert main(["compare", a, other, "--name", "longer", "--out", str(out)]) == 0
     assert f"{other} holds no evaluation longer and is left out" in capsys.readouterr().err
     monkeypatch.chdir(tmp_path)
-    refusal("compare", "runs holds no evaluation; make one: python evaluate.py runs")
+    (tmp_path / "runs/comparison").mkdir(parents=True)
+    refusal("compare", "no run in runs/ has an evaluation; make one: python evaluate.py RUN")
+    (tmp_path / "runs/comparison").rmdir()
+    (tmp_path / "runs").rmdir()
     (tmp_path / "runs").symlink_to(runs)
     output("compare --out elsewhere", "sudoku  ")  # a list of one's runs
     (Path(both[0]) / "results.json").write_text("{}")

@@ -87,6 +87,9 @@ DAMAGE = {
         "a field of another type": (field("vocab_size", "many"), "vocab_size: Input should be a valid integer"),
         "another size": (field("task", {"name": "sudoku", "size": 9}), "task is"),
         "another setting": (field("task", {"name": "sudoku", "rows": 6}, ("train", "test")), "rows is wrong"),
+        "a page without rules": (field("task", {"name": "futoshiki"}, ("train", "test")), "describes no futoshiki"),
+        "no window": (field("task", {"name": "text"}, ("train", "test")), "describes no text: window is missing"),
+        "no indices": (array("puzzle_indices", lambda ends: ends[0]), "puzzle_indices.npy"),
         "wrong groups": (field("total_groups", 5), "says 5 groups"),
         "padding outside": (field("pad_id", 99), "pad_id 99"),
         "a set that is a path": (field("sets", ["../../test/all"]), "is not a name"),
@@ -193,6 +196,11 @@ def test_what_cannot_be_read_shown_imported_or_exported_is_refused(tmp_path, dam
         with pytest.raises(DatasetError, match="is not a name"):
             write_dataset(tmp_path / "new", {name: Split.of_puzzles(*np.ones((2, 3, 4)))}, task={}, vocab_size=3)
     refused(["verify", tmp_path / "none"], "no dataset at")
+    refused(["verify", folder / "identifiers.json"], "is a file; a set is a folder")
+    (tmp_path / "link").symlink_to("nowhere")
+    for name in ("set/identifiers.json/new", "link"):
+        refused(["sudoku", "--output-dir", tmp_path / name], "cannot be made: ", "; type another --output-dir")
+    refused(["maze", "--size", 10**9, *new], "--size 1000000000: at most 256 rows and columns")
     refused(["show", tmp_path], "no split 'train'")
     refused(["show", folder, "--index", 12], "has 12 examples")
     refused(["import", "npy", folder, "--split", "test", *new], "remove --split")
@@ -240,6 +248,12 @@ def test_training_puzzles_are_drawn_as_by_the_papers_builders(kind, source, tmp_
     refused([*drawn[:3], "--seed", "7", "--output-dir", "other"], "--seed 7 needs --subsample")
     for words in ("--subsample 0", "--subsample 4 --seed 5000000000"):
         refused([*drawn[:3], *words.split(), "--output-dir", "other"], "draw some, with a seed below 2^32")
+
+
+def test_every_open_cell_of_a_sudoku_is_one_in_a_csv(tmp_path):
+    (tmp_path / "file.csv").write_text(HEAD + "".join(f"s,{BOARD.replace('.', c)},{ANSWER},1\n" for c in ".0_*?-"))
+    inputs = read_table(tmp_path / "file.csv", "sudoku").split.inputs
+    assert (inputs == inputs[0]).all()
 
 
 def test_ratings_keep_their_digits_and_one_another(tmp_path, capsys):

@@ -91,6 +91,12 @@ def test_options_of_a_generator_are_settings():
         f"maze --size {size} --min-path {path} --train 1000 --validation 200 --test 500 --seed 0"
         for size, path in ((7, 4), (9, 12), (11, 34))
     ]
+    assert config.data.generate["train"] == 1000  # a number
+    listed = Config().model_dump() | {"data": {"generate": {"name": "maze", "unique": [True, False]}}}
+    assert [len(words) for words in validated(listed).data.commands] == [4, 3]
+    for key, value in (("files", 5), ("sources", "a.csv"), ("published", 3)):
+        with pytest.raises(ConfigError, match=f"{key}={value}: a "):
+            validated(Config().model_dump() | {"data": {"generate": {key: value}}})
     with pytest.raises(ConfigError, match=r"data\.generate=sudoku --size 4: input should be a valid dictionary"):
         validated(Config().model_dump() | {"data": {"generate": "sudoku --size 4"}})
 

@@ -46,7 +46,7 @@ def add_parser(commands: argparse._SubParsersAction, name: str) -> None:
         summary,
         f"Every puzzle has {solutions}. All puzzles of a set, within and across its splits, are different,\n"
         "even up to a renaming of the values if all constraints allow it.\n"
-        "The same options, seed and version of OR-Tools give the same bytes.",
+        "The same options, seed and versions of OR-Tools and numpy give the same bytes.",
         f"example:\n  python -m datasets_gen {name} --train 1000 --test 500 --output-dir data/{Path(name).stem}",
     )
     add_output(parser, train=1000, test=1000)

@@ -30,7 +30,8 @@ Board = list[str]  # lines of cells
 def gym_board(entry: Entry) -> tuple[Board, str]:
     """Return the board of an entry of reasoning-gym, and the text of the puzzle."""
     board = [["." if cell in (0, "_") else str(cell) for cell in row] for row in entry["metadata"]["puzzle"]]
-    lines = list(map("".join, board))
+    if not (lines := list(map("".join, board))):
+        raise ValueError("the puzzle is empty")
     if "constraints" not in entry["metadata"]:
         return lines, "\n".join(lines)
     text = np.full((2 * len(board), 2 * len(board[0])), " ")  # cells and signs in turn

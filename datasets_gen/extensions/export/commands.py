@@ -43,7 +43,8 @@ def write_table(path: Path, puzzle: Sudoku | Maze, metadata: Metadata, split: Sp
     """Write the split `name` as the published CSV, to a file that does not exist yet."""
     if split.inputs.min(initial=1) < 1 or split.labels.min(initial=1) < 1:
         raise DatasetError(f"split {name}: token 0 or -100 is not a cell of a {puzzle.name}")
-    style = metadata.provenance.get("styles", {}).get(name, {})
+    styles = metadata.provenance.get("styles")
+    style = styles.get(name, {}) if isinstance(styles, dict) else {}
     glyphs = np.array(list(puzzle.characters))
     glyphs[1] = style.get("blank", glyphs[1])
     owner = np.repeat(np.arange(len(split.puzzle_indices) - 1), np.diff(split.puzzle_indices))

@@ -78,7 +78,7 @@ def merge(options: argparse.Namespace) -> None:
         made = f"--output-dir {quoted(options.directory)} --shard 1/2"
         raise DatasetError(f"no shards at {folder}; make them with {made}")
     stated = read_json(folder / "options.json")
-    if not isinstance(stated, dict) or "generator" not in stated:
+    if not isinstance(stated, dict) or not isinstance(stated.get("generator"), str):
         raise DatasetError(f"{folder / 'options.json'} is damaged; make the shards again")
     words = [stated["generator"], "--output-dir", str(options.directory)]
     again = build_parser(words).parse_args(words)

@@ -31,7 +31,8 @@ def summary(runs: Runs) -> list[dict[str, Any]]:
     """Summarise the runs: a row of numbers for every variant."""
     key = measured(runs)
     trained = {
-        name: {seed: at_trained(results, key) for seed, results in by_seed.items()} for name, by_seed in runs.items()
+        name: {seed: value for seed, results in by_seed.items() if (value := at_trained(results, key)) is not None}
+        for name, by_seed in runs.items()
     }
     base = next(iter(runs))
     return [
@@ -41,7 +42,7 @@ def summary(runs: Runs) -> list[dict[str, Any]]:
             "parameters": next((results["parameters"] for results in by_seed.values()), None),
             "minutes": spread([results["minutes"] for results in by_seed.values()])["mean"],
             "trained": spread(list(trained[name].values())),
-            "last": spread([results[key][-1] for results in by_seed.values()]),
+            "last": spread([last for results in by_seed.values() if (last := results[key][-1]) is not None]),
             "difference": None if name == base else difference(trained[name], trained[base], key in MEASURES),
         }
         for name, by_seed in runs.items()

@@ -23,6 +23,7 @@ from reason.extensions.looped.solve import sampled
 from reason.extensions.looped.studies.perplexity import Perplexity, sources_of
 from reason.losses.lm import cell_loss
 from reason.models.base import IGNORE
+from reason.report.section import headline
 from reason.rollout import unroll
 
 SMALL = ["model.hidden_size=16", "model.num_heads=2", "training.steps=3", "training.batch_size=4"]
@@ -146,4 +147,11 @@ def test_what_cannot_be_written_is_refused_and_an_evaluation_tells_perplexity(ru
     output(words, "perplexity by loop", "byte", "policies")
     table = next(run.glob("evaluation/*/accuracy_by_step.csv")).read_text().splitlines()
     assert "perplexity" in table[0]
+    (file,) = run.glob("evaluation/*/results.json")
+    told = json.loads(file.read_text())
+    for values, said in (([12.0, None], "– (1)"), ([12.0], None), (["a", 1.0], None)):
+        file.write_text(json.dumps(told | {"trained_steps": 1, "perplexity_by_step": values[::-1]}))
+        words = ["compare", str(run), "--out", str(run / "compared")]
+        output(words, said) if said else refusal(words, "perplexity_by_step: 2 numbers are needed")
+    assert "perplexity – at step 1, " in headline(told | {"trained_steps": 1, "perplexity_by_step": [None, 12.0]})
     assert not list(run.glob("evaluation/*/boards.json"))
