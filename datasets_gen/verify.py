@@ -46,7 +46,8 @@ def run(options: argparse.Namespace) -> None:
     names = splits_of(directory) or ["train"]  # loading it raises an error with the missing file
     for path in sorted(directory.glob("*/*__inputs.npy")):
         if path.parent.name not in names:
-            raise DatasetError(f"{path.parent} has arrays but no dataset.json; regenerate or re-import the set")
+            fault = "no dataset.json, or a name with other characters than letters, digits and . _ + -"
+            raise DatasetError(f"{path.parent} has arrays, but {fault}; regenerate or re-import the set")
     splits = {name: read_split(directory, name) for name in names}
     for name, pair in splits.items():
         print(_layout(directory, name, *pair))

@@ -81,7 +81,7 @@ def refuse_unfit(config: Config) -> None:
     # Schedules and targets need a term that is present, and every step a term with a weight.
     for key, names in (("loss.schedules", loss.schedules), ("balance.targets", config.balance.targets)):
         for name in names:
-            fix = f"loss.weights.{name}=1, or {key}={{}}"
+            fix = f"loss.weights.{name}=1, or {key}={{}}" if name in TERMS else f"{key}={{}}"
             require(name in loss.present, f"{key}.{name}", f"the loss term {name}", fix)
     steps = config.training.steps
     turns = (turn for schedule in loss.schedules.values() for turn in schedule.turns(steps))

@@ -70,7 +70,7 @@ def test_values_are_read_as_their_setting_is_typed():
     (f"{GROUPS} model.h_cycles=2 model.l_cycles=2 model.gradient=7", "exceeds the 6 calls of a step"),
     ('balance.targets={"lm":2}', "balance.kind=alg-grad-norm"),
     ('balance.kind=alg-grad-norm balance.targets={"rep_x":2}', "type loss.weights.rep_x=1"),
-    ('loss.schedules={"lmm":{}}', "needs the loss term lmm"),
+    ('loss.schedules={"lmm":{}}', "needs the loss term lmm, which this config lacks: type loss.schedules={}"),
     ('loss.schedules={"rep_x":{"warmup_steps":3}}', "type loss.weights.rep_x=1"),
     ('loss.schedules={"lm":{"kind":"exponential"}}', "min_ratio=0.1"),
     ('loss.schedules={"lm":{"points":[[0.5,1],[0.5,0]]}}', "must rise in position"),

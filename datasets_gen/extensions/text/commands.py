@@ -24,6 +24,7 @@ from datasets_gen.scratch import scratch_beside
 from datasets_gen.version import __version__
 
 FEW, PARTS = 10, 100  # fewer than FEW documents are cut into about PARTS parts
+VOCABULARY = 4096  # tokens
 MADE_BY = ("tokens", "vocabulary", "window", "stride", "validation", "test", "field", "encoding", "seed")
 SUFFIXES = (".txt", ".md", ".rst", ".py", ".jsonl")  # of files that are read in a folder, also if followed by .gz
 PAGE = f"""Make a set of windows of text, for causal models.
@@ -45,7 +46,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     help = "bytes: UTF-8; words: words and marks; bpe: byte pairs, fitted here (default bytes)"
     add("--tokens", choices=KINDS, default="bytes", help=help)
     help = "tokens of words and bpe, fitted to the train split (default 4096)"
-    add("--vocabulary", type=whole_number, default=4096, metavar="V", help=help)
+    add("--vocabulary", type=whole_number, metavar="V", help=help)
     add("--window", type=whole_number, default=128, metavar="S", help="tokens of an example (default 128)")
     help = "distance between the beginnings of windows; outside the train split, a token is scored once (default: S)"
     add("--stride", type=whole_number, metavar="N", help=help)
@@ -67,6 +68,8 @@ def run(options: argparse.Namespace) -> None:
         )
     if not (min(options.test, options.validation) >= 0 and options.test + options.validation < 1):  # or NaN
         raise DatasetError(f"--test {options.test} --validation {options.validation}: type shares with a sum below 1")
+    if options.tokens == "bytes" and options.vocabulary is not None:
+        raise DatasetError(f"--vocabulary {options.vocabulary}: bytes are not fitted; leave it out")
     read = (document for path in options.files for document in documents(path, options.field, options.encoding))
     texts = _once(Progress(read, desc="reading", unit="document"))
     if len(texts) < FEW:
@@ -74,7 +77,8 @@ def run(options: argparse.Namespace) -> None:
         texts = _once(part for name, text in texts.items() for part in _cut(name, text, size))
     split_of = _splits(list(texts), options)
     trained = (text for name, text in texts.items() if split_of[name] == "train")
-    puzzle = Text(options.window, options.tokens, fitted(options.tokens, trained, options.vocabulary))
+    size = VOCABULARY if options.vocabulary is None else options.vocabulary
+    puzzle = Text(options.window, options.tokens, fitted(options.tokens, trained, size))
     with scratch_beside(options.output_dir) as scratch:
         splits = _tokenized(texts, split_of, puzzle, stride, scratch)
         made_by = {key: getattr(options, key) for key in MADE_BY if getattr(options, key) is not None}
