@@ -39,9 +39,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--name", help="which evaluation of every run (default: the newest)")
     parser.add_argument("--out", type=Path, default=Path("runs/comparison"), help="folder (default runs/comparison)")
     arguments = parser.parse_args(argv)
-    runs = arguments.runs or [str(run) for run in sorted(ROOT.glob("*")) if _results_of(run)]
-    if not runs:
-        raise ConfigError(f"no run in {ROOT}/ has an evaluation; make one: python evaluate.py RUN")
+    mine = (run for run in sorted(ROOT.glob("*")) if (run / "config.json").exists() or _results_of(run))
+    if not (runs := arguments.runs or list(map(str, mine))):
+        raise ConfigError(f"{ROOT}/ holds no run; train one: python train.py sudoku-6x6")
     chosen = _with_evaluation(runs, arguments.out, arguments.name)
     loaded = [read_evaluation(Path(run), arguments.name) for run in chosen]
     names = [results["run"] for results in loaded]

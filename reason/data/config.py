@@ -76,9 +76,6 @@ def _words(options: dict[str, Any], number: int) -> list[str]:
     words = []
     for key, value in options.items():
         each = value[number] if isinstance(value, tuple) else value
-        words += (
-            []
-            if each is None or each is False
-            else [f"--{key.replace('_', '-')}", *([] if each is True else [str(each)])]
-        )
+        if each is not None and each is not False:
+            words += [f"--{key.replace('_', '-')}", *([] if each is True else [str(each)])]
     return words

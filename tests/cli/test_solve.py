@@ -260,7 +260,7 @@ def test_compare(runs, tmp_path, capsys, monkeypatch):
     assert f"{other} holds no evaluation longer and is left out" in capsys.readouterr().err
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs/comparison").mkdir(parents=True)
-    refusal("compare", "no run in runs/ has an evaluation; make one: python evaluate.py RUN")
+    refusal("compare", "runs/ holds no run; train one: python train.py ")
     (tmp_path / "runs/comparison").rmdir()
     (tmp_path / "runs").rmdir()
     (tmp_path / "runs").symlink_to(runs)
