@@ -123,9 +123,9 @@ class Sudoku(SquareBoard):
         return valid
 
     def features(self, questions: np.ndarray, answers: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the number of clues (N,), and the statistics of extensions if every label is complete."""
+        """Return the number of clues (N,), and the statistics of extensions if every label is a solution."""
         clues = {"clues": (questions > 1).sum(1)}
-        if ((answers < 2) | (answers >= self.vocab_size)).any():
+        if not self.solved(questions, answers).all():
             return clues
         return {name: of for measure in STATISTICS for name, of in measure(questions - 1, answers - 1).items()} | clues
 

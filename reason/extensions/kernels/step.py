@@ -74,7 +74,9 @@ class Step(NamedTuple):
     ) -> tuple[Tensor, ...]:
         """Compute the gradients of the registers, the weights and `out`."""
         d_registers = tuple(registers[2].new_empty(registers[2].shape) for _ in range(3))
-        d_weights, d_out = torch.empty_like(weights), torch.empty_like(out)
+        d_weights, d_out = (torch.zeros_like(each, dtype=torch.float32) for each in (weights, out))
+        if not len(registers[2]):
+            return *d_registers, d_weights, d_out
         given = (*(d.contiguous() for d in dz), *kept)
         self.run("step_backward", registers, weights, out, *given, *d_registers, d_weights, d_out)
         blocks, shapes = len(out), self.matrices(*out.shape[1:])  # the kernel returns each matrix transposed

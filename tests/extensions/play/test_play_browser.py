@@ -11,7 +11,7 @@ from conftest import make_set, output
 
 import reason
 from datasets_gen.puzzles import puzzle_of
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.extensions.export.onnx import batch_of, torch_answers
 from reason.extensions.play.shipped import shown
 from reason.models.layout import IMPOSSIBLE
@@ -187,6 +187,32 @@ def test_tries_side_by_side_until_the_rules_hold(opened):
     numbers = [one["number"] for one in state["tries"]]
     page.locator("#another").click()
     assert ended(page)["tries"][-1]["number"] > max(numbers)
+
+
+def test_an_erased_cell_is_open_again_and_another_puzzle_is_begun_anew(opened):
+    page = opened(link(model="sudoku", puzzle=EASY))
+    asked = page.evaluate("play.state().question.tokens")
+    page.locator("#board i").nth(2).click()
+    page.keyboard.press("4")
+    page.keyboard.press("0")
+    assert page.evaluate("play.state().question.tokens") == asked
+    page.locator("#play").click()
+    page.locator("#examples button", has_text="hardest").click()  # while the network is loaded
+    state = think(page)
+    frame = state["tries"][0]["frames"][0]["tokens"]
+    assert all(token in (1, found) for token, found in zip(state["question"]["tokens"], frame, strict=True))
+    page.locator("#step").press("Enter")
+    api.expect(page.locator("#step")).to_be_focused()
+
+
+def test_a_network_that_could_not_begin_begins_at_the_next_press(opened):
+    page = opened(link(model="sudoku", puzzle=EASY))
+    start = page.evaluate("play.models[0].files.start")
+    page.evaluate("play.models[0].files.start = btoa('none')")
+    page.locator("#play").click()
+    api.expect(page.locator("#said")).to_contain_text("Press Think to begin again", timeout=60_000)
+    page.evaluate("(start) => { play.models[0].files.start = start; }", start)
+    assert think(page)["tries"][0]["frames"]
 
 
 def test_a_link_holds_the_puzzle_and_a_crafted_one_is_refused(opened):

@@ -8,7 +8,7 @@
   const KEPT = 16, BATCH = 4, MOST = 64; // tries that are listed; at once, and at most, until the rules hold
   let model, family, question, given, board; // the puzzle and its drawing
   let tries = [], chosen = 0, shown = 0, cursor = 0, brush = null;
-  let job = null, running = false, run = 0; // `run` numbers what computes, so that an older one sees that it has ended
+  let job = null, focused = null, running = false, run = 0; // `run` numbers what computes, so that an older one sees that it has ended
 
   // ---- the puzzle
 
@@ -108,15 +108,16 @@
       return { number, ...moved, back: moved.names.reduce((back, name, token) => ((back[name] = token), back), []), frames: [] };
     });
     const boards = fresh.map(({ source, names }) => ({ ...question, tokens: source.map((i) => names[question.tokens[i]]) }));
-    const id = await thinker.begin(model, boards, fresh.map((one) => one.number));
+    const mine = run, id = await thinker.begin(model, boards, fresh.map((one) => one.number));
+    if (mine !== run) return; // another puzzle
     tries = [...tries, ...fresh].slice(-Math.max(KEPT, count));
     chosen = tries.indexOf(fresh[0]);
     job = { id, fresh };
   }
 
   async function advance() {
-    const said = await thinker.step(job.id);
-    if (said.gone) return;
+    const mine = job, said = await thinker.step(job.id);
+    if (said.gone || mine !== job) return;
     likeliest(said.logits, job.fresh.length, model.characters.length).forEach(({ answer, sure }, row) => {
       const one = job.fresh[row], tokens = [...question.tokens], certainty = new Float32Array(tokens.length).fill(1);
       one.source.forEach((from, i) => {
@@ -137,6 +138,7 @@
       if (!job) {
         say("The network is loaded …");
         await begin(count);
+        if (mine !== run) return false;
         shown = 0;
       }
       while (mine === run && shown < last) {
@@ -239,12 +241,13 @@
   }
 
   function listTries() {
-    at("tiles").replaceChildren(...tries.map((one, k) => {
+    const tiles = at("tiles"); // the buttons stay while they are pressed
+    if (tiles.children.length !== tries.length) tiles.replaceChildren(...tries.map((_, k) => button("", () => choose(k))));
+    tries.forEach((one, k) => {
       const holds = one.frames[Math.min(shown, one.frames.length) - 1]?.holds ?? null;
-      const tile = button(`try ${one.number}${holds === null ? "" : holds ? " ✓" : " ✗"}`, () => choose(k));
-      tile.setAttribute("aria-pressed", String(k === chosen));
-      return tile;
-    }));
+      tiles.children[k].textContent = `try ${one.number}${holds === null ? "" : holds ? " ✓" : " ✗"}`;
+      tiles.children[k].setAttribute("aria-pressed", String(k === chosen));
+    });
     at("tiles-section").hidden = tries.length < 2;
   }
 
@@ -274,7 +277,7 @@
     let since = one.frames.length;
     while (since > 1 && one.frames[since - 2].holds) since--;
     const broken = frame.broken.size ? `${counted(frame.broken.size, "cell breaks", "cells break")} a rule.` : frame.why;
-    const holds = whole && one.frames.at(-1).holds ? `The rules hold since step ${since}.` : "The rules hold.";
+    const holds = whole && one.frames.at(-1).holds && shown >= since ? `The rules hold since step ${since}.` : "The rules hold.";
     const verdict = frame.holds === null ? "" : ` ${frame.holds ? holds : broken}`;
     const speed = whole ? ` ${Math.round(one.frames.reduce((sum, each) => sum + each.milliseconds, 0) / one.frames.length)} ms a step.` : "";
     say(`Try ${one.number}, step ${shown}: ${counted(changed, "cell", "cells")} changed.${verdict}${speed}`);
@@ -283,7 +286,10 @@
 
   function buttons() {
     at("play").textContent = running ? "❚❚ Pause" : "▶ Think";
-    for (const id of ["step", "another", "until"]) at(id).disabled = running;
+    const acting = ["step", "another", "until"].map(at);
+    if (running) focused = acting.find((one) => one === document.activeElement); // a disabled one loses it
+    for (const one of acting) one.disabled = running;
+    if (!running && focused && document.activeElement === document.body) focused.focus();
     at("until").hidden = family?.check === plain.check;
   }
 
@@ -383,11 +389,11 @@
       moveTo(Math.min(rows - 1, Math.max(0, row + down)) * columns + Math.min(columns - 1, Math.max(0, column + right)));
     } else if (event.ctrlKey || event.metaKey || event.altKey) return;
     else if (family.brushes && (event.key === " " || event.key === "Enter")) edit(cursor, question.tokens[cursor] === brush ? FREE : brush);
-    else if (["Backspace", "Delete", "0", "."].includes(event.key)) edit(cursor, family.open(model));
     else {
       const token = [...model.characters].indexOf(family.brushes ? event.key.toUpperCase() : event.key);
-      if (token < 1 || token === PATH && family.brushes) return;
-      edit(cursor, token);
+      if (token >= 1 && !(token === PATH && family.brushes)) edit(cursor, token);
+      else if (["Backspace", "Delete", "0", "."].includes(event.key)) edit(cursor, family.open(model));
+      else return;
     }
     event.preventDefault();
   });

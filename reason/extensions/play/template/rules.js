@@ -82,7 +82,7 @@ const none = { holds: null, broken: new Set() };
 const plain = {
   read: (text, model) => readCells(text, model),
   write: writeCells,
-  open: (model) => [".", "_"].map((open) => [...model.characters].indexOf(open)).find((token) => token >= 0) ?? -1,
+  open: (model) => [".", "_"].map((open) => [...model.characters].lastIndexOf(open)).find((token) => token >= 0) ?? -1,
   empty: (model) => ({ rows: model.rows, columns: model.columns, tokens: Array(model.rows * model.columns).fill(Math.max(0, plain.open(model))) }),
   given: (question, model) => question.tokens.map((token) => !"._".includes(model.characters[token])),
   examples: [],
@@ -121,7 +121,7 @@ const sudoku = {
   check(question, tokens, model) {
     const broken = sudoku.clashes(tokens, model);
     const kept = question.tokens.every((token, i) => !model.symbols.includes(token) || token === tokens[i]);
-    return { holds: kept && broken.size === 0 && tokens.every((token) => model.symbols.includes(token)), broken };
+    return { holds: kept && broken.size === 0 && tokens.every((token) => model.symbols.includes(token)), broken, why: "A clue is changed, or a cell is open." };
   },
   objection: (question, model) => (sudoku.clashes(question.tokens, model).size ? "The puzzle contradicts itself: the marked digits stand twice in a row, a column or a box." : null),
 };

@@ -2,11 +2,13 @@
 // The page's end of the worker: calls become promises; a worker that fails is replaced at the next call.
 class Thinker {
   constructor(source, runtime) {
-    Object.assign(this, { source, runtime, worker: null, waiting: new Map(), ticket: 0, job: 0, graphs: new Set() });
+    Object.assign(this, { source, runtime, worker: null, loading: null, waiting: new Map(), ticket: 0, job: 0, graphs: new Set() });
   }
 
   static bytes(text) {
-    return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+    const characters = atob(text), found = new Uint8Array(characters.length);
+    for (let i = 0; i < found.length; i++) found[i] = characters.charCodeAt(i); // Uint8Array.from takes seconds
+    return found;
   }
 
   static async unpacked(text) {
@@ -23,14 +25,25 @@ class Thinker {
 
   fail(reason) {
     this.worker?.terminate();
-    this.worker = null;
+    this.worker = this.loading = null;
     this.graphs.clear();
     for (const { reject } of this.waiting.values()) reject(new Error(reason));
     this.waiting.clear();
   }
 
-  async ready() {
-    if (this.worker) return;
+  // A failed call leaves a session or the runtime half made: the next one gets a new worker.
+  whole(promise) {
+    return promise.catch((error) => {
+      this.fail(error.message);
+      throw error;
+    });
+  }
+
+  ready() {
+    return (this.loading ??= this.whole(this.load()));
+  }
+
+  async load() {
     this.worker = new Worker(URL.createObjectURL(new Blob([this.source], { type: "text/javascript" })));
     this.worker.onerror = (event) => this.fail(event.message || "the worker ended");
     this.worker.onmessage = ({ data: { ticket, answer, error } }) => {
@@ -57,7 +70,7 @@ class Thinker {
       Object.entries(model.constraints ?? {}).map(([name, size]) => [name, { size, values: boards.flatMap((board) => board.relations?.[name] ?? none(size)) }]),
     );
     const known = { name: model.name, graphs: model.graphs, drawn: model.drawn, state: model.state };
-    await this.call("begin", { id, model: known, graphs, tokens: boards.flatMap((board) => board.tokens), shape, constraints, numbers, state });
+    await this.whole(this.call("begin", { id, model: known, graphs, tokens: boards.flatMap((board) => board.tokens), shape, constraints, numbers, state }));
     return id;
   }
 
