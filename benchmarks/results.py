@@ -36,7 +36,7 @@ from scipy.stats import binomtest
 from datasets_gen.layout import splits_of
 from reason.config.describe import keys_of
 from reason.config.overrides import differing
-from reason.data import DataConfig
+from reason.data.config import DataConfig
 from reason.extensions.export.model import made_by
 from reason.files import read_json
 from reason.presets import preset

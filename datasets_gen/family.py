@@ -214,6 +214,11 @@ def row_keys(rows: np.ndarray) -> np.ndarray:
     return np.concatenate([np.zeros(0, np.uint64), *keys])
 
 
+def character_of(characters: str, token: int) -> str:
+    """Return the character of a token; '?' for a predicted token that the puzzle does not have."""
+    return characters[token] if 0 <= token < len(characters) else "?"
+
+
 def drawn_lines(text: str) -> list[str]:
     """Return the lines of a drawing without the empty lines before and after it."""
     drawn = text.replace("\r\n", "\n").removesuffix("\r").strip("\n")

@@ -19,7 +19,7 @@ from datasets_gen.structure import Structure
 from reason.config.describe import refuse_unreadable
 from reason.config.overrides import derive, flattened
 from reason.config.schema import Config
-from reason.data import PuzzleData, shape_of
+from reason.data.puzzles import PuzzleData, shape_of
 from reason.errors import ConfigError
 from reason.models.base import IGNORE, Batch, Reasoner
 from reason.presets import preset

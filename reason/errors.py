@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +28,9 @@ def first_fault(error: ValidationError) -> tuple[str, str, Any]:
     return ".".join(map(str, first["loc"])), what[:1].lower() + what[1:], first["input"]
 
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-
-
 def has_controls(text: str, allowed: str = "") -> bool:
     """Return whether a text holds control characters, which a terminal executes."""
-    return not set(_CONTROL.findall(text)) <= set(allowed)
+    return any(unicodedata.category(each) == "Cc" and each not in allowed for each in text)
 
 
 def printable(text: object) -> str:

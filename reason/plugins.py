@@ -10,7 +10,7 @@ exist, when they are first needed:
     report.py     before the first evaluation: consumers and sections of the page (reason/evaluation/suite.py)
     solve.py      before the first `reason solve`: models that write text (reason/solve.py)
 
-A few are requested by name (`extension`): graph, torchrun, pack, export and memory.
+A few are requested by name (`extension`): gif, graph, torchrun, pack, export and memory.
 """
 
 from __future__ import annotations

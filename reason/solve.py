@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from datasets_gen.family import character_of
 from datasets_gen.layout import DatasetError, read_metadata, splits_of
-from datasets_gen.pictures import character_of
 from datasets_gen.puzzles import Puzzle, family_of, puzzle_named, puzzle_of
 from reason.config.describe import halting_read
 from reason.config.overrides import read_config
 from reason.config.schema import Config
-from reason.data import by_relation, draw_symmetries, shape_of_puzzle
+from reason.data.augmentation import draw_symmetries
+from reason.data.puzzles import by_relation, shape_of_puzzle
 from reason.errors import ConfigError
 from reason.evaluation.config import search_of
 from reason.evaluation.evaluator import PuzzleSeeds, default_steps

@@ -20,7 +20,7 @@ from reason import plugins
 from reason.cli import main
 from reason.config.overrides import override
 from reason.config.schema import Config
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.errors import printable
 from reason.presets import preset, presets
 from reason.runs.build import build_trainer

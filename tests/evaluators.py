@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Evaluator, evaluate
 from reason.evaluation.suite import consumers_of

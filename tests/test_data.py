@@ -10,9 +10,11 @@ from conftest import make_set
 from datasets_gen import layout
 from datasets_gen.layout import Split, read_split, write_dataset
 from datasets_gen.maze import Maze
+from datasets_gen.puzzles import known_puzzle
 from datasets_gen.structure import GridSymmetry
 from datasets_gen.sudoku import Sudoku
-from reason.data import PuzzleData, Sampler, augment, draw_symmetries, give_hints, task_of
+from reason.data.augmentation import augment, draw_symmetries, give_hints
+from reason.data.puzzles import PuzzleData, Sampler
 from reason.models.base import IGNORE, Batch
 
 
@@ -23,7 +25,7 @@ def sudoku(request, tmp_path_factory):
 
 
 def test_an_augmented_puzzle_is_still_solved_by_its_label(sudoku):
-    task = task_of(sudoku.metadata)
+    task = known_puzzle(sudoku.metadata)
     batch = sudoku.take(torch.arange(20).repeat(10))
     moved = augment(batch, task.symmetry, torch.Generator().manual_seed(0))
     assert task.solved(moved.inputs.numpy(), moved.labels.numpy()).all()
@@ -143,7 +145,7 @@ def test_groups_puzzles_and_identifiers_of_a_published_layout(tmp_path):
     assert drawn[3] == 0
     for count, share in zip(drawn[:3].tolist(), (0.25, 0.25, 0.5), strict=True):
         assert count == pytest.approx(3000 * share, abs=5 * (3000 * share * (1 - share)) ** 0.5)
-    assert task_of(data.metadata) is None
+    assert known_puzzle(data.metadata) is None
 
 
 @pytest.mark.parametrize(("grouped", "stored"), [(False, np.int32), (True, np.int64)])

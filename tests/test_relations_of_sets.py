@@ -15,7 +15,7 @@ from datasets_gen.puzzles import puzzle_of
 from datasets_gen.structure import Relation, Structure
 from reason import api
 from reason.cli import main
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.models.recursive import unmarked
 
 LESS = Relation(name="less", places=2, rule=["<", "x0", "x1"])

@@ -33,7 +33,6 @@ CORE = {
     "train": Command("reason.cli.train:main", "train a reasoner from a preset"),
     "evaluate": Command("reason.cli.evaluate:main", "measure the accuracy by supervision step"),
     "solve": Command("reason.cli.solve:main", "solve a puzzle from the command line, step by step"),
-    "models": Command("reason.cli.models:main", "list the trained models that come with the package"),
     "compare": Command("reason.cli.compare:main", "compare several runs in one table and one plot"),
     "presets": Command("reason.cli.presets:main", "list every preset with its size and source"),
 }

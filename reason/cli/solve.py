@@ -27,8 +27,9 @@ from reason.errors import ConfigError
 from reason.evaluation.config import SEARCHES
 from reason.files import decoded, published, read_text
 from reason.models.mixing import fits_any_set
+from reason.plugins import extension
 from reason.pretrained import pretrained_models
-from reason.report.drawing import animate, board
+from reason.report.drawing import board
 from reason.runs.directory import load_run, run_and_config
 from reason.solve import SECONDS, WRITERS, Solution, check_limits, counted, family_of_run, solve_text
 from reason.training.device import pick_device
@@ -101,6 +102,7 @@ def main(argv: list[str]) -> int:
         raise ConfigError(f"--output {output} {why}")
     if gif and (gif.suffix.lower() != ".gif" or gif.is_dir() or not gif.parent.is_dir()):
         raise ConfigError(f"--gif {gif}: name a .gif file in an existing folder")
+    animate = extension("gif", "picture").animate if gif else None
     settings = [word for word in arguments.words if SETTING.match(word)]
     words = [word for word in arguments.words if word not in settings]
     if len(words) != 2:
@@ -150,7 +152,7 @@ def main(argv: list[str]) -> int:
         print(json.dumps(solved | solution.exact_entry(), indent=2))
     else:
         _print(solution, solved, Console(highlight=False))
-    if gif:
+    if animate is not None:
         captions = ["the question", *(f"step {row['step']} of {len(solved['steps'])}" for row in solved["steps"])]
         sys.stdout.flush()
         with published(gif, replace=True) as part:

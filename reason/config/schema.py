@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from reason.data import DataConfig
+from reason.data.config import DataConfig
 from reason.errors import has_controls, printable
 from reason.evaluation.config import STUDIES, EvaluationConfig
 from reason.losses import TERMS, AnyLossConfig, loss_config

@@ -6,32 +6,21 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from datasets_gen.layout import DatasetError, Metadata, read_split
+from datasets_gen.puzzles import Puzzle, known_puzzle, structure_of
 from datasets_gen.structure import Structure
 from reason.data.augmentation import augment, give_hints
 from reason.models.base import IGNORE, Batch, Shape
 
-if TYPE_CHECKING:
-    from datasets_gen.puzzles import Puzzle
-
-
-def task_of(metadata: Metadata) -> Puzzle | None:
-    """Return the puzzle family of a set, or None if no family fits: the set then trains without rules."""
-    from datasets_gen.puzzles import known_puzzle  # compiles rules with numba, which a config does not need
-
-    return known_puzzle(metadata)
-
 
 def shape_of(metadata: Metadata, marks: tuple[int, ...] = ()) -> Shape:
     """Return the shape that a model is built for; `marks` of training labels."""
-    from datasets_gen.puzzles import structure_of
-
     return Shape(
         seq_len=metadata.seq_len,
         vocab_size=metadata.vocab_size,
@@ -72,7 +61,7 @@ class PuzzleData:
         tokens = arrays.inputs, arrays.labels
         self.marks: tuple[int, ...] = ()
         if marks:
-            puzzle = task_of(self.metadata)
+            puzzle = known_puzzle(self.metadata)
             if puzzle is None or not puzzle.marks:
                 raise DatasetError(f"data.marks=true: {directory} holds no mazes; type data.marks=false")
             tokens, self.marks = (arrays.inputs, puzzle.marked(arrays.inputs, arrays.labels)), puzzle.marks
@@ -205,7 +194,7 @@ class Sampler:
         self.data = data
         self.batch_size = batch_size
         self.hints = hints
-        symmetry = getattr(task_of(data.metadata), "symmetry", None) if augmented else None
+        symmetry = getattr(known_puzzle(data.metadata), "symmetry", None) if augmented else None
         self.symmetry = symmetry if symmetry is not None and symmetry.keeps_label else None
         self.generator = torch.Generator(data.device).manual_seed(seed)
         self._order = torch.empty(0, dtype=torch.int64, device=data.device)

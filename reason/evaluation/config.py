@@ -88,11 +88,6 @@ class EvaluationConfig(BaseConfig):
         """The arguments of the selected studies by name; "" if a study takes none."""
         return {name: argument for name, _, argument in (study.partition("=") for study in self.studies)}
 
-    @property
-    def plain(self) -> bool:
-        """Whether a study needs the unmodified puzzle."""
-        return any(STUDIES[name].plain for name in self.asked)
-
 
 class Search(NamedTuple):
     """A search strategy that changes the puzzle between steps, such as decimation."""

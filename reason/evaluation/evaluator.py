@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from datasets_gen.progress import Progress
-from datasets_gen.puzzles import Puzzle
-from reason.data import PuzzleData, task_of
+from datasets_gen.puzzles import Puzzle, known_puzzle
+from reason.data.puzzles import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig, Search, search_of
 from reason.losses.lm import Likelihood
@@ -159,7 +159,7 @@ class Evaluator:
     @cached_property
     def puzzle(self) -> Puzzle | None:
         """Return the set's family, or None if it is unknown: then there are no rules and no drawings."""
-        return task_of(self.data.metadata)
+        return known_puzzle(self.data.metadata)
 
     @cached_property
     def examples(self) -> Tensor:
@@ -243,8 +243,8 @@ class Evaluator:
                 batch = self.data.take(padded)
                 take_steps = self.unroller(batch.inputs, padded)
                 for record in take_steps(self.model, batch, steps, self.start(padded), self.step):
-                    record = replace(record, rows=padded, rules=self.rules)
                     record = record if len(rows) == len(padded) else _first_rows(record, len(rows))
+                    record = replace(record, rows=rows, rules=self.rules)
                     for consumer in consumers:
                         if record.step <= consumer.steps:
                             columns |= _columns(consumer, record, owners)
@@ -323,12 +323,5 @@ def _columns(consumer: Consumer, record: StepRecord, owners: dict[str, Consumer]
 def _first_rows(record: StepRecord, count: int) -> StepRecord:
     """Return the record of the first `count` rows."""
     before, state = (rows_of(s, slice(count)) for s in (record.before, record.state))
-    batch, rows = record.batch.each(lambda part: part[:count]), record.rows
-    return replace(
-        record,
-        batch=batch,
-        context=record.context.rows(slice(count)),
-        before=before,
-        state=state,
-        rows=None if rows is None else rows[:count],
-    )
+    batch, context = record.batch.each(lambda part: part[:count]), record.context.rows(slice(count))
+    return replace(record, batch=batch, context=context, before=before, state=state)

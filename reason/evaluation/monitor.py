@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Accuracy, Evaluator
 from reason.models.base import Reasoner

@@ -86,7 +86,7 @@ class AlgGradNorm:
         zero = torch.zeros((), device=self.weight.device)
         losses = mean(torch.stack([terms[name].detach() if name in terms else zero for name in self.terms]))
         gradients = [list(map(mean, gradient(terms[name]))) if name in terms else [] for name in self.terms]
-        norms = torch.stack([_norm(parts) if parts else zero for parts in gradients])
+        norms = torch.stack([torch.nn.utils.get_total_norm(parts) if parts else zero for parts in gradients])
         shares = self.loss.shares_at(step, self.steps)
         share = torch.tensor([shares[name] for name in self.terms]).to(self.weight, non_blocking=True)
         reset = step // self.RESET_EVERY > self.updated // self.RESET_EVERY
@@ -148,8 +148,3 @@ def is_measured(index: int, window: int, period: int) -> bool:
     number, place = divmod(index, window)
     beginnings = period // math.gcd(window, period)
     return place == number // beginnings % window
-
-
-def _norm(gradient: Sequence[Tensor]) -> Tensor:
-    """Return ‖·‖₂ of all parts together, a float32 scalar."""
-    return torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(part.float()) for part in gradient]))

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Literal, cast
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from reason.errors import ConfigError
 from reason.models.base import Context, Reasoner, State
@@ -42,7 +42,7 @@ class Mapped(Reasoner):
         """Return the states after each network call of a `step`, or each cycle if one integration is a cycle."""
         return [self.step(state, context)]
 
-    def balance_weights(self) -> list[nn.Parameter]:
+    def balance_weights(self) -> list[Tensor]:
         """Return w of AlgGradNorm: every loss term has a gradient in one of these weights or more."""
         return [p for p in self.parameters() if p.requires_grad]
 

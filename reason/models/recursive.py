@@ -35,7 +35,7 @@ from reason.models.recursion import (
 from reason.models.recursive_config import RecursiveConfig
 from reason.models.states import normal_like
 from reason.nn.block import Block, Stack, StructuredBlock, sequence_first
-from reason.nn.linear import Embedding, Linear, truncated_normal_
+from reason.nn.linear import Linear, embedding, truncated_normal_
 
 States = RecursiveState | OneState
 
@@ -57,12 +57,12 @@ class RecursiveModel(LayoutModel):
         self.update = update_of(config.dt)  # of one network call, and with the noise of training
         self.noisy_update = update_of(config.dt, config.sigma if config.noise == "additive" else 0.0)
         width = config.hidden_size
-        self.tokens = Embedding(config.embeddings(shape), width)
+        self.tokens = embedding(config.embeddings(shape), width)
         self.puzzle_embedding: nn.Embedding | None = None
         if config.puzzle_emb_len:  # sparse: a step changes only its batch's rows; starts at 0, as in HRM and TRM
             count = shape.num_puzzle_identifiers
             self.puzzle_embedding = nn.Embedding(count, width, sparse=True, _weight=torch.zeros(count, width))
-        self.positions = Embedding(config.positions_of(shape), width) if config.positions == "learned" else None
+        self.positions = embedding(config.positions_of(shape), width) if config.positions == "learned" else None
         self.f_l = self._network()
         self.f_h = self._network() if config.separate_networks else None
         self.head = Linear(width, config.outputs(shape))
@@ -165,7 +165,7 @@ class RecursiveModel(LayoutModel):
         """Return F_L, and F_H if it has its own weights."""
         return [self.f_l] if self.f_h is None else [self.f_l, self.f_h]
 
-    def balance_weights(self) -> list[nn.Parameter]:
+    def balance_weights(self) -> list[Tensor]:
         """Return the output projection of F_H's last block and the token embedding (ours: rep_x depends only on x̂)."""
         return [self.networks()[-1].output, self.tokens.weight]
 

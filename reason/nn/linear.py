@@ -57,13 +57,6 @@ class Linear(nn.Module):
         return self.widened and x.dtype == torch.bfloat16 and torch.compiler.is_compiling()
 
 
-class Embedding(nn.Module):
-    """Rows of a float32 table (count, D), initialised truncated-normal with σ = 1/√D, or as `Linear` with `std`."""
-
-    def __init__(self, count: int, width: int, std: float | None = None):
-        super().__init__()
-        self.weight = nn.Parameter(_initial(count, width, std))
-
-    def forward(self, index: Tensor) -> Tensor:
-        """Map integers (...) to (..., D) float32."""
-        return nn.functional.embedding(index, self.weight)
+def embedding(count: int, width: int, std: float | None = None) -> nn.Embedding:
+    """Return a float32 table (count, D), initialised truncated-normal with σ = 1/√D, or as `Linear` with `std`."""
+    return nn.Embedding.from_pretrained(_initial(count, width, std), freeze=False)

@@ -16,7 +16,7 @@ from datasets_gen.puzzles import Puzzle
 from datasets_gen.sudoku import Sudoku
 from reason.config.overrides import Changes, as_typed, derive, leaves
 from reason.config.schema import Config
-from reason.data import shape_of_puzzle
+from reason.data.puzzles import shape_of_puzzle
 from reason.errors import ConfigError
 from reason.models.base import Shape
 from reason.plugins import installed

@@ -20,11 +20,6 @@ from reason.report.section import Results, share, wilson_interval
 Values = Sequence[float | None] | np.ndarray
 
 
-def numbers(values: Values) -> np.ndarray:
-    """Return an array with nan for null."""
-    return np.array([np.nan if value is None else value for value in values], float)
-
-
 def steps_axis(axes: Axes, results: Results) -> None:
     """Set an axis of whole supervision steps, with a dotted line at the trained ones."""
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
@@ -63,7 +58,7 @@ def plot_error(axes: Axes, exact: Sequence[float], puzzles: int, label: str, ind
 
 def plot_band(axes: Axes, values: Values, low: Values, high: Values, label: str, index: int = 0) -> None:
     """Plot values by step between their bounds; None is a gap."""
-    values, low, high = map(numbers, (values, low, high))
+    values, low, high = (np.array(each, float) for each in (values, low, high))  # None becomes nan
     steps, style = np.arange(1, len(values) + 1), styled(index)
     axes.plot(steps, values, label=label, markevery=max(1, len(values) // 16), **style)
     axes.fill_between(steps, low, high, color=style["color"], alpha=0.15, lw=0)
@@ -117,15 +112,10 @@ class Chart:
     draw: Callable[[Axes], None]
     size: tuple[float, float] = PANEL
 
-    @property
-    def small(self) -> bool:
-        """Return whether four of these charts share a row."""
-        return self.size[0] < PANEL[0] / 1.5
-
 
 def save_png(charts: Sequence[Chart], path: Path) -> None:
-    """Save charts side by side on white: two in a row, four of small ones."""
-    across = min(4 if charts[0].small else 2, len(charts))
+    """Save charts on white, two in a row."""
+    across = min(2, len(charts))
     down = -(-len(charts) // across)
     width, height = charts[0].size[0], max(chart.size[1] for chart in charts)
     with matplotlib.rc_context(STYLE):
@@ -133,7 +123,7 @@ def save_png(charts: Sequence[Chart], path: Path) -> None:
         for place, chart in enumerate(charts, start=1):
             axes = figure.add_subplot(down, across, place)
             chart.draw(axes)
-            axes.set_title(chart.title, fontsize=8 if chart.small else None)
+            axes.set_title(chart.title)
         figure.savefig(path, facecolor="white")
 
 

@@ -1,13 +1,11 @@
-"""A puzzle and its answers by step, drawn in the terminal and as a GIF."""
+"""A puzzle and its answers, drawn in the terminal."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 from rich.text import Text
 
-from datasets_gen.pictures import board_picture, character_of
+from datasets_gen.family import character_of
 from datasets_gen.puzzles import Puzzle
 
 MARK, STRUCK = "'", "!"  # after a cell that has just changed, and after a clue that the question lacks
@@ -38,13 +36,3 @@ def board(puzzle: Puzzle, tokens: np.ndarray, question: np.ndarray, changed: np.
         mark = STRUCK if struck[cell] else MARK if changed[cell] else ""
         text.append(mark or ("" if rows == 1 else " "), style=style if mark else "")
     return text
-
-
-def animate(path: Path, puzzle: Puzzle, frames: np.ndarray, question: np.ndarray, captions: list[str]) -> None:
-    """Make a GIF of frames (T + 1, S), the question first, with a caption each; the last one stays longer."""
-    pictures = [
-        board_picture(puzzle, frame, question, frames[max(i - 1, 0)], caption)
-        for i, (frame, caption) in enumerate(zip(frames, captions, strict=True))
-    ]
-    milliseconds = [500] * (len(pictures) - 1) + [3000]
-    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=milliseconds, loop=0, format="GIF")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from reason.report.chart import Chart, svg
-from reason.report.html import as_json, environment, part
+from reason.report.html import environment, part
 from reason.report.palette import css
 from reason.report.section import Results, Section, Table, headline
 
@@ -39,7 +39,7 @@ def page(results: Results, sections: Sequence[Section], charts: Mapping[str, Seq
             for section in sections
         ],
         provenance=provenance(results),
-        boards=as_json(boards) if boards and boards["puzzles"] else None,
+        boards=boards if boards and boards["puzzles"] else None,
         **_parts(),
     )
 

@@ -13,7 +13,7 @@ from datasets_gen.typed import quoted
 from reason.config.describe import has_mark, keys_of
 from reason.config.overrides import Changes, as_typed, changes_between, derive, read_config
 from reason.config.schema import Config
-from reason.data import Sampler, TrainingSets
+from reason.data.puzzles import Sampler, TrainingSets
 from reason.errors import ConfigError
 from reason.evaluation.monitor import SplitMonitor
 from reason.losses.balance import AlgGradNorm

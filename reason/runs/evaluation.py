@@ -12,13 +12,13 @@ from datasets_gen.layout import read_split, splits_of
 from reason.config.describe import halting_read, has_mark, idle, idle_lines, refuse_unreadable
 from reason.config.overrides import Changes, changes_between, leaves, read_config, value_text
 from reason.config.schema import Config
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Evaluator, evaluate
 from reason.evaluation.suite import consumers_of, write_report
 from reason.files import read_json
 from reason.models.base import Reasoner
-from reason.models.mixing import by_symbol
+from reason.models.mixing import by_symbol, numbers_written
 from reason.plugins import extension
 from reason.pretrained import FOLDER
 from reason.runs.directory import ROOT, TrainedRun, accept_shape, load_run, read_record
@@ -27,7 +27,7 @@ from reason.runs.results import training_curve
 from reason.runs.sets import require_set
 from reason.settings.base import Mark
 from reason.training.accelerate import compile_networks
-from reason.training.auto import resolve_evaluation
+from reason.training.auto import resolve_compile
 from reason.training.device import pick_device
 from reason.training.world import device_of_process, joined
 from reason.version import __version__
@@ -124,7 +124,8 @@ def _measured(
     data, model, limit = evaluator.data, evaluator.model, config.evaluation.limit
     with joined(data.device) as world:
         share = -(-min(len(data), limit or len(data)) // world.size)
-        config, reasons = resolve_evaluation(config, data.shape, data.device, share, evaluator.steps)
+        written = evaluator.steps * share * numbers_written(config.model, data.shape) / 3  # no gradient: a third
+        config, reasons = resolve_compile(config, "evaluation.compile", written, data.device)
         compile_mode = config.evaluation.compile
         step = extension("graph", "capture").CapturedStep(model) if compile_mode == "graph" else None
         if compiled := compile_mode != "none":

@@ -11,8 +11,7 @@ from datasets_gen.layout import check_splits, splits_of
 from datasets_gen.typed import typed
 from reason.config.overrides import derive
 from reason.config.schema import Config
-from reason.data import PuzzleData, TrainingSets
-from reason.data.puzzles import AT_ONCE
+from reason.data.puzzles import AT_ONCE, PuzzleData, TrainingSets
 from reason.errors import ConfigError
 from reason.models.base import IGNORE
 from reason.models.mixing import fits_any_set

@@ -35,7 +35,7 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device) -> tuple[
     computed = dtypes(config.training.precision, device)
     written = max(numbers_written(config.model, shape) for shape in shapes) * config.rollout.loops.typical
     steps = training.steps * config.rollout.grad_steps * training.batch_size
-    config, reasons = _compiling(config, "training.compile", steps * written, device)
+    config, reasons = resolve_compile(config, "training.compile", steps * written, device)
     chosen = accelerator(config.model, computed, device)
     if fused(config.model) == "auto" and chosen is not None:
         config = derive(config, {"model.fused": True})
@@ -44,17 +44,7 @@ def resolve(config: Config, shapes: list[Shape], device: torch.device) -> tuple[
     return config, reasons
 
 
-def resolve_evaluation(
-    config: Config, shape: Shape, device: torch.device, puzzles: int, steps: int
-) -> tuple[Config, list[str]]:
-    """Choose `evaluation.compile` if it is auto, as `resolve` does; a step without gradient costs a third.
-
-    puzzles: the number that this process evaluates.
-    """
-    return _compiling(config, "evaluation.compile", steps * puzzles * numbers_written(config.model, shape) / 3, device)
-
-
-def _compiling(config: Config, setting: str, written: float, device: torch.device) -> tuple[Config, list[str]]:
+def resolve_compile(config: Config, setting: str, written: float, device: torch.device) -> tuple[Config, list[str]]:
     """Replace auto by none if an accelerator computes the steps or they write few numbers, else by inductor."""
     if leaves(config.model_dump())[setting] != "auto":
         return config, []

@@ -189,21 +189,16 @@ def open_log(trainer: Trainer) -> MetricsLog:
     """Open metrics.jsonl and the tracker of a run at its checkpoint's position; only rank 0 writes."""
     if not trainer.world.first:
         return MetricsLog(None)
-    config = trainer.config.model_dump(mode="json")
-    tracker = tracker_of(config["training"]["tracker"], trainer.run, trainer.step, config)
-    return MetricsLog(trainer.run / "metrics.jsonl", trainer.log_position, tracker)
-
-
-def tracker_of(name: str, run: Path, step: int, config: dict[str, Any]) -> Tracker | None:
-    """Return the tracker named by training.tracker, which continues after optimizer step `step`."""
+    path, name = trainer.run / "metrics.jsonl", trainer.config.training.tracker
     if name == "none":
-        return None
+        return MetricsLog(path, trainer.log_position)
     if name not in TRACKERS:
         trackers = f"trackers are {', '.join(TRACKERS)}" if TRACKERS else "no tracker is installed"
         raise ConfigError(f"training.tracker={name}: {trackers}; type training.tracker=none; {installed()}")
     try:
-        return TRACKERS[name](run, step, config)
+        tracker = TRACKERS[name](trainer.run, trainer.step, trainer.config.model_dump(mode="json"))
     except ImportError as error:
         raise ConfigError(
             f"training.tracker={name}: {error}; type pip install 'recursive-reasoners[log]', or training.tracker=none"
         ) from None
+    return MetricsLog(path, trainer.log_position, tracker)

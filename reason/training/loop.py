@@ -22,7 +22,7 @@ from torch import Tensor
 
 from datasets_gen.progress import Progress
 from reason.config.schema import Config
-from reason.data import Sampler, TrainingSets
+from reason.data.puzzles import Sampler, TrainingSets
 from reason.losses import evaluate_terms, weighted_sum
 from reason.losses.balance import AlgGradNorm, is_measured
 from reason.models.base import Batch, Reasoner

@@ -55,7 +55,7 @@ class OptimizerConfig(BaseConfig):
         return self.freeze_embedding_after is not None and step >= self.freeze_embedding_after * steps
 
 
-def unscaled_gradient(loss: Tensor, weights: Sequence[nn.Parameter], scale: float | Tensor = 1.0) -> list[Tensor]:
+def unscaled_gradient(loss: Tensor, weights: Sequence[Tensor], scale: float | Tensor = 1.0) -> list[Tensor]:
     """Return ∇_w of a loss for the `weights` that it depends on; its graph is kept.
 
     With fp16 activations `scale` keeps small gradients from underflow and is divided out at the end.

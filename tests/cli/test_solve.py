@@ -15,11 +15,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import NARROW, make_set, one_line, output, refusal
-from PIL import Image, ImageColor
 
 from datasets_gen.maze import Maze
-from datasets_gen.pictures import EDGE, board_picture
-from datasets_gen.pictures import WRONG as RED
 from datasets_gen.sudoku import Sudoku
 from reason.cli import main
 from reason.cli.solve import SETTING
@@ -55,15 +52,13 @@ def test_every_kind_of_puzzle(name, runs, tmp_path, capsys):
     if name != "sum":  # in a file, with the mark that some editors write
         (tmp_path / "puzzle.txt").write_text(f"\ufeff{puzzle}", encoding="utf-8")
         puzzle = str(tmp_path / "puzzle.txt")
-    status = main(["solve", str(runs / name), puzzle, "steps=3", "--restarts", "8", "--gif", str(tmp_path / "p.gif")])
+    status = main(["solve", str(runs / name), puzzle, "steps=3", "--restarts", "8"])
     out = capsys.readouterr().out
     assert re.search("^(step|steps . to) 3: ", out, re.MULTILINE)
     shown = re.search(r"^question\n(.*?)\n\n?step", out, re.DOTALL | re.MULTILINE)
     assert ("solved: the rules hold" in out) == (status == 0)
     assert ("the rules do not hold: " in out) == (status == 1)
     assert ("the model's own doubts: " in out) == (status == 1)
-    with Image.open(tmp_path / "p.gif") as picture:
-        assert picture.size[0] >= 100
     assert main(["solve", str(runs / name), puzzle, "steps=3", "--restarts", "8", "--json"]) == status
     told = json.loads(capsys.readouterr().out)
     assert [row["step"] for row in told["steps"]] == [1, 2, 3]
@@ -212,17 +207,13 @@ def test_settings_that_a_solution_does_not_read_are_named(runs, monkeypatch):
 
 
 def test_clues_that_are_not_kept_are_marked():
-    """In the terminal, with and without colour, and in the picture of a GIF or PNG: one line across that cell alone."""
+    """In the terminal, with and without colour."""
     puzzle = Sudoku(4)
     question, answer = puzzle.parse(FOUR), puzzle.parse("2134 3412 2143 4321")
     text = board(puzzle, answer, question, np.zeros(16, bool))
     assert text.plain.splitlines()[0] == "2!1 | 3 4 "
     assert text.plain.count("!") == 1
     assert [str(span.style) for span in text.spans if "strike" in str(span.style)] == ["bold red strike"] * 2
-    pictures = (np.asarray(board_picture(puzzle, tokens, question)) for tokens in (question, answer))
-    kept, struck = (np.argwhere((picture == ImageColor.getrgb(RED)).all(-1)) - EDGE for picture in pictures)
-    assert len(kept) == 0
-    assert (np.abs(struck.sum(1) - 48) <= 3).sum() >= 40  # a line of 46 pixels, some under the box's edge
 
 
 @pytest.mark.parametrize(("steps", "last"), [("wrw", 2), ("rww", 1), ("wwr", 3)])

@@ -12,7 +12,7 @@ from datasets_gen.sudoku.generate import random_splits
 from datasets_gen.sudoku.signature import signatures
 from datasets_gen.sudoku.solver import full_grid, solve, thin
 from datasets_gen.sudoku.tables import BOXES, geometry
-from reason.data import draw_symmetries
+from reason.data.augmentation import draw_symmetries
 
 SIZES = pytest.mark.parametrize("size", BOXES)
 HARD = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."  # Inkala 2012

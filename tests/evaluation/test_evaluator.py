@@ -11,7 +11,7 @@ from evaluators import counting, evaluator_of, read, small
 from datasets_gen.structure import Structure
 from reason.config.describe import halting_read
 from reason.config.overrides import derive
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import STUDIES, EvaluationConfig, Study
 from reason.evaluation.evaluator import Consumer, PuzzleSeeds, default_steps, evaluate

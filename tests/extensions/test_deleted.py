@@ -24,6 +24,7 @@ LACKING = {  # of each extension: words that need it, the exit status, a part of
     "export": (["export", "run", "out"], 2, "unknown command export"),
     "extreme": (["generate", "sudoku", "--mix", "extreme", "--output-dir", "set"], 1, "no extension has this mix"),
     "figures": (["figures", "run"], 2, "unknown command figures"),
+    "gif": (["solve", "sudoku-6x6", "1", "--gif", "a.gif"], 1, "the extension gif is needed"),
     "graph": (["train", "sudoku-4x4", "data=whole", "training.compile=graph"], 1, "the extension graph is needed"),
     "group_attention": (["train", "sudoku-4x4", "model.mixer=group-attention"], 1, "got group-attention"),
     "kernels": (["train", "sudoku-4x4", "data=whole", "model.fused=true"], 1, "fused=true: kernels are an extension"),

@@ -15,7 +15,7 @@ from evaluators import read, read_set, small
 from PIL import Image
 from rich.console import Console
 
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.evaluation.studies.boards import Boards
 from reason.evaluation.studies.by_step import BY_STEP
 from reason.evaluation.studies.training import TRAINING

@@ -16,7 +16,7 @@ from datasets_gen.sudoku import Sudoku
 from reason.cli import main
 from reason.config.overrides import override, validated
 from reason.config.schema import Config
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.errors import ConfigError
 from reason.presets import preset
 from reason.runs.sets import require_set, with_published

@@ -10,7 +10,7 @@ from reason.config.overrides import override, read_config
 from reason.presets import PRESETS
 from reason.training import accelerate, auto, device, precision
 from reason.training.accelerate import Accelerator
-from reason.training.auto import LONG, resolve, resolve_evaluation
+from reason.training.auto import LONG, resolve, resolve_compile
 from reason.training.device import float32_by_onednn
 from reason.training.precision import dtypes
 
@@ -36,7 +36,8 @@ def test_long_work_is_compiled_where_code_can_be_generated(works, enough, tiny, 
     assert config.training.compile == expected
     assert len(reasons) == enough
     puzzles = 3 * int(LONG["cpu"] / written(tiny)) + (3 if enough else -3)
-    config, _ = resolve_evaluation(override(tiny, {"evaluation.compile": "auto"}), SHAPE, CPU, puzzles, 1)
+    asked = override(tiny, {"evaluation.compile": "auto"})
+    config, _ = resolve_compile(asked, "evaluation.compile", puzzles * written(tiny) / 3, CPU)
     assert config.evaluation.compile == expected
 
 

@@ -10,7 +10,7 @@ from survivors import flip
 from test_loop import everything, untimed
 
 from reason.config.overrides import override
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.models.base import IGNORE, Batch, Readout
 from reason.rollout import Carry, SupervisionStep
 from reason.runs.directory import load_run

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from reason.data import IDENTITY, Symmetries
+from reason.data.augmentation import IDENTITY, Symmetries
 from reason.evaluation.evaluator import Columns, Consumer
 from reason.models.base import Batch, Reasoner, State
 from reason.rollout import Unroller, exact_logit, unroll

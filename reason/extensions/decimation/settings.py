@@ -21,7 +21,11 @@ def _needs(config: Config) -> Iterator[Need]:
     if config.evaluation.asked["decimation"] != "none":
         causal = getattr(config.model, "causal", False)
         yield Need(not causal, "a model that sees all cells at once", "model.causal=false")
-        yield Need(not config.evaluation.plain, "no other study on unchanged puzzles")
+        yield Need(not _compares_plain(config.evaluation), "no other study on unchanged puzzles")
+
+
+def _compares_plain(settings: EvaluationConfig) -> bool:
+    return any(STUDIES[name].plain for name in settings.asked)
 
 
 def search(settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int, stuck: bool) -> Search | None:
@@ -32,7 +36,7 @@ def search(settings: EvaluationConfig, puzzle: Puzzle | None, trained_steps: int
     """
     asked = settings.asked.get("decimation")
     if asked is None:
-        helps = puzzle is not None and (puzzle.multiple_solutions or stuck) and not settings.plain
+        helps = puzzle is not None and (puzzle.multiple_solutions or stuck) and not _compares_plain(settings)
         every = trained_steps if helps else 0
     else:
         every = 0 if asked == "none" else int(asked)

@@ -15,7 +15,7 @@ from datasets_gen.maze import Maze
 from datasets_gen.typed import Parser, typed
 from reason.cli import evaluate, solve, train
 from reason.config.overrides import read_config
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.presets import preset
 from reason.training.checkpoint import checkpoints, step_of
 

@@ -29,7 +29,7 @@ from reason.models.layout import LayoutModel, masked
 from reason.models.mapped import MapKind
 from reason.models.mixing import MixingConfig, Positions, build_mixer, check_mixing, inner_of
 from reason.nn.block import sequence_first
-from reason.nn.linear import Embedding
+from reason.nn.linear import embedding
 from reason.settings.base import Resumable, require
 
 _LAYER = re.compile(r"(?P<stack>.*\bblocks)\.(?P<index>\d+)\.(?P<rest>.*)")
@@ -136,9 +136,9 @@ class LoopedModel(LayoutModel):
     def __init__(self, config: LoopedConfig, shape: Shape, dtype: torch.dtype = torch.float32):
         super().__init__(config, shape, dtype)
         width = config.hidden_size
-        self.tokens = Embedding(config.embeddings(shape), width, config.init_std)
+        self.tokens = embedding(config.embeddings(shape), width, config.init_std)
         self.positions = (
-            Embedding(config.positions_of(shape), width, config.init_std) if config.positions == "learned" else None
+            embedding(config.positions_of(shape), width, config.init_std) if config.positions == "learned" else None
         )
         self.prelude, self.block, self.coda = (
             Layers([self._layer() for _ in range(count)]) for count in (config.prelude, config.num_layers, config.coda)
@@ -251,7 +251,7 @@ class LoopedModel(LayoutModel):
         """Return the map to z after one loop, without dropout; all kinds are the same here."""
         return lambda z: self._loop(z, context), state.z
 
-    def balance_weights(self) -> list[nn.Parameter]:
+    def balance_weights(self) -> list[Tensor]:
         """Return the block's last output projection and the token embedding, which is the head too (ours, as CMM's)."""
         last: Any = self.block.blocks[-1]
         output = last.mlp.down if self.config.mixer == "attention" else last.mixer.out

@@ -7,7 +7,7 @@ import torch
 from datasets_gen.layout import read_metadata, splits_of
 from datasets_gen.typed import Parser
 from reason.config.overrides import override, split_arguments
-from reason.data import shape_of
+from reason.data.puzzles import shape_of
 from reason.errors import ConfigError
 from reason.extensions.memory.estimate import estimate_memory
 from reason.files import readable_size

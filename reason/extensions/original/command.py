@@ -18,7 +18,7 @@ from datasets_gen.layout import read_metadata, splits_of
 from datasets_gen.typed import Parser, quoted, typed
 from reason.config.overrides import as_typed, changes_between, override, split_arguments
 from reason.config.schema import Config
-from reason.data import shape_of
+from reason.data.puzzles import shape_of
 from reason.errors import ConfigError
 from reason.extensions.original.weights import (
     OUR_SETTINGS,

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from datasets_gen.puzzles import Puzzle
 from reason.plugins import extension
-from reason.report.html import as_json, environment, part
+from reason.report.html import environment, part
 from reason.report.palette import css
 
 if TYPE_CHECKING:
@@ -104,6 +104,6 @@ def play_page(models: Sequence[Model], script: str, binary: bytes) -> str:
             style=Markup(css()) + part("reason.report", "page.css") + part(package, "play.css"),
             script=part("reason.report", "board.js") + part(package, "random.js", "rules.js", "thinker.js", "play.js"),
             runtime=text_of(binary),
-            data=as_json({"models": told_apart, "worker": worker}),
+            data={"models": told_apart, "worker": worker},
         )
     )

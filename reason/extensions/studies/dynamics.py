@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -14,7 +15,7 @@ from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 from reason.evaluation.studies.boards import examples_of
 from reason.extensions.studies import probes
 from reason.models.states import precise
-from reason.report.chart import Chart, legend, numbers
+from reason.report.chart import Chart, legend
 from reason.report.palette import BLUE, GREY, ORANGE
 from reason.report.section import Results, Section, Table, cells, number
 from reason.rollout import unroll
@@ -97,7 +98,8 @@ def _charts(results: Results) -> list[Chart]:
             labels = dict(NAMES)  # only one line of each kind has a label
             for puzzle, row in zip(puzzles, values, strict=True):
                 solved = puzzle["solved"]
-                axes.plot(range(first, len(row) + first), numbers(row), label=labels.pop(solved, None), **LINES[solved])
+                seen = np.array(row, float)  # None becomes nan
+                axes.plot(range(first, len(row) + first), seen, label=labels.pop(solved, None), **LINES[solved])
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
             legend(axes)
 

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from datasets_gen.layout import splits_of
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.evaluation.evaluator import Accuracy, Columns, Consumer, Evaluator, StepColumns
 from reason.evaluation.studies.by_step import Signals, scored_mean
 from reason.losses.lm import Likelihood, probabilities

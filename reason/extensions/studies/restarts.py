@@ -12,7 +12,7 @@ import torch
 from matplotlib.axes import Axes
 
 from datasets_gen.structure import GridSymmetry
-from reason.data import IDENTITY, Symmetries, draw_symmetries
+from reason.data.augmentation import IDENTITY, Symmetries, draw_symmetries
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator, PuzzleSeeds, narrow
 from reason.models.base import IGNORE, Batch, Context, State, correct

@@ -23,7 +23,7 @@ from datasets_gen.extensions.arc.tasks import tasks_asked
 from datasets_gen.extensions.arc.vote import score
 from datasets_gen.layout import DatasetError, read_identifiers, read_metadata, read_split
 from datasets_gen.parallel import seeded
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.evaluation.suite import CONSUMERS, write_report
 from reason.extensions.arc.report import Votes
 

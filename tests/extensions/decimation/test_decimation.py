@@ -8,7 +8,7 @@ import torch
 from evaluators import read, shaken, small
 
 from reason.config.overrides import override, read_config
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig, search_of
 from reason.evaluation.evaluator import default_steps

@@ -27,7 +27,7 @@ from datasets_gen.layout import DatasetError, read_metadata, read_split, write_d
 from datasets_gen.parallel import ORDER, Chunk, seeded
 from datasets_gen.puzzles import family_of, puzzle_named, puzzle_of
 from reason.config.overrides import override
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.extensions.declared.presets import PAGES, sample
 from reason.models import build_model
 from reason.models.base import IGNORE

@@ -15,9 +15,9 @@ from datasets_gen.extensions.declared.puzzle import USER_PUZZLES
 from datasets_gen.extensions.declared.relations import gather, rows
 from datasets_gen.layout import read_split
 from datasets_gen.parallel import seeded
-from datasets_gen.pictures import board_picture
 from datasets_gen.puzzles import family_of
 from reason.cli import main
+from reason.extensions.gif.picture import board_picture
 from reason.report.drawing import board
 
 PAGE = (Path(__file__).parents[3] / "docs/own-puzzle.md").read_text()

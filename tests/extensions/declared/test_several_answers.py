@@ -8,7 +8,7 @@ from evaluators import read, shaken, small
 from datasets_gen.extensions.declared import FACTS
 from datasets_gen.layout import Split, write_dataset
 from datasets_gen.structure import Relation, Structure
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 
 
 def two_colourings(folder, unique):

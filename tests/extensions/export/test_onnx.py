@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from conftest import make_set, output, refusal
@@ -70,6 +71,13 @@ def test_graphs_answer_as_torch_does(name, sets, tmp_path):
     exec(compile(program, "export.md", "exec"), {"puzzle": [1] * card["shape"]["seq_len"]})
     assert card["any_size"] == (name == "local")
     assert not card["any_size"] or answers_larger_boards(run, out)
+
+
+def test_logits_that_are_none_are_no_answer():
+    logits = np.zeros((1, 1, 2, 3))
+    assert compared(logits, logits + 1) == (1, 1)
+    for ours, theirs in ((logits * np.nan, logits + 1), (logits, logits * np.nan)):
+        assert not compared(ours, theirs)[0] <= 1
 
 
 def answers_larger_boards(run, out):

@@ -11,7 +11,7 @@ from datasets_gen.importers.tables import read_table
 from datasets_gen.sudoku import Sudoku
 from datasets_gen.sudoku.solver import solve
 from datasets_gen.sudoku.tables import geometry
-from reason.data import draw_symmetries
+from reason.data.augmentation import draw_symmetries
 
 FIXTURES = Path(__file__).parents[2] / "datasets_gen/fixtures"
 HARD = {  # puzzles of every depth that people publish
@@ -96,5 +96,8 @@ def test_known_puzzles_have_their_depth_which_knows_no_order_and_is_a_statistic(
     assert (found.left > 0).tolist() == [depth == 2 for depth in HARD.values()]
     question, answer = boards + 1, solve(boards).solutions + 1
     assert puzzle.features(question, answer)["depth"].tolist() == list(HARD.values())
+    wrong = answer.copy()
     answer[0, 0] = 0
     assert list(puzzle.features(question, answer)) == ["clues"]
+    question[0, :2] = wrong[0, :2] = 6  # no solution, and without one a depth would never end
+    assert list(puzzle.features(question, wrong)) == ["clues"]

@@ -14,7 +14,7 @@ from test_queued import SCHEDULED, some
 from benchmarks.bench.__main__ import main as bench
 from reason.cli import guarded
 from reason.config.overrides import override
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.evaluator import evaluate
 from reason.evaluation.suite import consumers_of

@@ -1,6 +1,7 @@
 """A whole step in one kernel: beside float64 and beside torch's own, for every network that it computes."""
 
 import functools
+import sys
 from dataclasses import replace
 
 import pytest
@@ -85,6 +86,9 @@ def puzzles(case):
     return Batch(tokens, tokens, torch.zeros(24, dtype=torch.long))
 
 
+whole, made = puzzles, model_of
+
+
 def a_step(case, dtype, fused):
     """The states after a step from one start, the gradient of x̂, and that of all weights of the networks in a row."""
     model, batch = model_of(case, dtype), puzzles(case)
@@ -134,6 +138,18 @@ def test_no_digit_depends_on_the_number_of_threads(case, numbers, monkeypatch):
         results.append(a_step(case, numbers, fused=True))
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_an_empty_batch_has_gradients_of_0(numbers, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "puzzles", lambda case: whole(case).each(lambda part: part[:0]))
+    *_, of_weights = a_step("open symbols", numbers, fused=True)
+    assert not of_weights.any()
+
+
+def test_weights_of_another_type_have_the_same_gradients(numbers, monkeypatch):
+    expected = a_step("cells alone", numbers, fused=True)[3]
+    monkeypatch.setattr(sys.modules[__name__], "model_of", lambda *given: made(*given).double())
+    assert torch.equal(a_step("cells alone", numbers, fused=True)[3].float(), expected)
 
 
 @pytest.mark.parametrize("case", ["open symbols", "attention", "walls", "an inner width of 96"])

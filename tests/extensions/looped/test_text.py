@@ -11,7 +11,7 @@ from evaluators import random_batch
 from test_decoding import anew, make
 
 import reason
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import EvaluationConfig
 from reason.evaluation.evaluator import Accuracy, Evaluator, evaluate

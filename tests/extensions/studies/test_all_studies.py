@@ -12,7 +12,7 @@ from test_evaluator import columns, parts_join, read_by_one_graph
 from test_relations_of_sets import written
 from test_report import check
 
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.errors import ConfigError
 from reason.evaluation.config import STUDIES
 from reason.evaluation.evaluator import evaluate

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datasets_gen.sudoku import Sudoku
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.extensions.studies.difficulty import DIFFICULTY, binned, difficulty
 from reason.extensions.studies.halting import abstention, at_highest, auc, ece
 from reason.extensions.studies.policies import Policy, calibrated, frontier, outcome, policies_for, signals

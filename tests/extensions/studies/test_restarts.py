@@ -7,7 +7,7 @@ from evaluators import evaluator_of, small
 from test_evaluator import columns
 
 from datasets_gen.maze.paths import solve
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.extensions.studies import restarts as R
 from reason.models.base import Context, Readout
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from matplotlib.axes import Axes
 from torch import Tensor
@@ -21,7 +22,7 @@ from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 from reason.losses.lm import Likelihood, cell_loss
 from reason.models.base import IGNORE, Batch, Reasoner, State
 from reason.models.states import mapped, precise
-from reason.report.chart import Chart, legend, numbers
+from reason.report.chart import Chart, legend
 from reason.report.palette import GREY, styled
 from reason.report.section import Results, Section, Table, cells, number, rows_shown, share
 from reason.rollout import StepRecord, unroll
@@ -204,7 +205,7 @@ def _charts(results: Results) -> list[Chart]:
     def draw(axes: Axes, keys: tuple[str, ...]) -> None:
         for index, key in enumerate(keys):
             some = [row for row in rows if key in row]
-            values = numbers([row[key] for row in some])
+            values = np.array([row[key] for row in some], float)
             axes.plot([row["loop"] for row in some], values, label=key, markevery=4, **styled(index))
         axes.axvline(probes["loops"], color=GREY, ls=":", lw=1)
         axes.set_xlabel("loop k")

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from scipy.stats import t as student
 from torch import Tensor
 
-from reason.data import PuzzleData
+from reason.data.puzzles import PuzzleData
 from reason.evaluation.evaluator import Columns, Consumer, Evaluator
 from reason.report.chart import Chart, log_axis, plot_band, steps_axis
 from reason.report.section import Results, Section, Table, number, rows_shown

@@ -1,20 +1,17 @@
-"""Draws boards as pictures, for GIF and PNG."""
+"""Draws boards as pictures, and the answers of a puzzle as a GIF."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from datasets_gen.family import Puzzle
+from datasets_gen.family import Puzzle, character_of
 
 PAPER, INK, LINE, GIVEN, CHANGED, WRONG = "#ffffff", "#23262b", "#c9c6be", "#eceae3", "#ffe08a", "#b3203c"
 OUTLINE = "#e0a52b"  # of a changed cell whose token has a colour
 EDGE, FOOT = 8, 28  # pixels
-
-
-def character_of(characters: str, token: int) -> str:
-    """Return the character of a token; '?' for a predicted token that the puzzle does not have."""
-    return characters[token] if 0 <= token < len(characters) else "?"
 
 
 def board_picture(
@@ -55,3 +52,13 @@ def board_picture(
             draw.line((EDGE + column * side, EDGE, EDGE + column * side, EDGE + rows * side), fill=INK, width=2)
     draw.text((EDGE, rows * side + 2 * EDGE), caption, fill=INK, font=ImageFont.load_default(15))
     return image
+
+
+def animate(path: Path, puzzle: Puzzle, frames: np.ndarray, question: np.ndarray, captions: list[str]) -> None:
+    """Make a GIF of frames (T + 1, S), the question first, with a caption each; the last one stays longer."""
+    pictures = [
+        board_picture(puzzle, frame, question, frames[max(i - 1, 0)], caption)
+        for i, (frame, caption) in enumerate(zip(frames, captions, strict=True))
+    ]
+    milliseconds = [500] * (len(pictures) - 1) + [3000]
+    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=milliseconds, loop=0, format="GIF")
