@@ -63,7 +63,7 @@ def test_same_seed_same_bytes_other_seed_other_set(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("words", "code", "message"), [
-    ("--train -1", 2, "--train: invalid whole_number value: '-1'"),
+    ("--train -1", 2, "--train: -1 is not a whole number from 0"),
     ("--train 0 --test 0", 1, "nothing to make"),
     *((f"--clues {clues}", 1, "choose 4 to 15") for clues in (3, 16)),
     ("--clues 8 --mix extreme", 2, "--mix: not allowed with argument --clues"),
