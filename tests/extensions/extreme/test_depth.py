@@ -99,5 +99,5 @@ def test_known_puzzles_have_their_depth_which_knows_no_order_and_is_a_statistic(
     wrong = answer.copy()
     answer[0, 0] = 0
     assert list(puzzle.features(question, answer)) == ["clues"]
-    question[0, :2] = wrong[0, :2] = 6  # no solution, and without one a depth would never end
+    question[0, :2] = wrong[0, :2] = 6  # no solution: trial and error would leave its arrays
     assert list(puzzle.features(question, wrong)) == ["clues"]
