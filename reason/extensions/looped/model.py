@@ -144,7 +144,7 @@ class LoopedModel(LayoutModel):
             Layers([self._layer() for _ in range(count)]) for count in (config.prelude, config.num_layers, config.coda)
         )
         self.inter_loop_norm = self._norm() if "norm" in config.between else None
-        self.damping = nn.Parameter(torch.tensor(2.0)) if "damping" in config.between else None
+        self.damping = nn.Parameter(torch.full((), 2.0)) if "damping" in config.between else None
         self.final_norm = self._norm(config.final_norm) if config.readout != "raw" else None
         self.final_from = config.readout if isinstance(config.readout, int) else 0
         self.gate = ExitGate(width) if config.gate == "position" else None

@@ -15,6 +15,7 @@ from reason.data.puzzles import PuzzleData
 from reason.extensions.export.onnx import batch_of, torch_answers
 from reason.extensions.play.shipped import shown
 from reason.models.layout import IMPOSSIBLE
+from reason.models.states import precise
 from reason.plugins import extensions
 from reason.pretrained import FOLDER
 
@@ -108,10 +109,16 @@ def test_a_puzzle_of_a_declared_set_is_drawn_and_answered_as_by_torch(open_page,
     drawing = puzzle_of(data.metadata).draw(batch.inputs[0].numpy(), None, data.instances[1])
     assert page.locator("#drawing").text_content() == drawing
     state = think(page)
-    expected = torch_answers(model, batch, len(state["tries"][0]["frames"]), 0).logits.argmax(-1)[:, 0]
-    assert [frame["tokens"] for frame in state["tries"][0]["frames"]] == expected.tolist()
-    right = (expected == batch.labels.numpy()).all(-1).tolist()
-    assert [frame["holds"] for frame in state["tries"][0]["frames"]] == right
+    frames = state["tries"][0]["frames"]
+    exact, here = (torch_answers(each, batch, len(frames), 0).logits[:, 0] for each in (precise(model), model))
+    possible = exact > IMPOSSIBLE
+    differs = np.where(possible, abs(here - exact), 0).max((1, 2)) > 1e-3 * abs(exact[possible]).max()
+    near = int(differs.argmax()) if differs.any() else len(frames)  # rounding grows by a factor a step, untrained
+    found = np.array([frame["tokens"] for frame in frames])
+    assert (found == exact.argmax(-1))[:near].all()
+    assert near >= 8
+    right = (found == batch.labels.numpy()).all(-1).tolist()
+    assert [frame["holds"] for frame in frames] == right
     page.locator("#board i").nth(0).click()
     page.locator("#pad button", has_text="3").click()
     assert page.evaluate("play.state().question.answer") is None  # of other clues
